@@ -1,0 +1,6 @@
+/* empty.c - what starting any static program costs. */
+int
+main(void)
+{
+	return 0;
+}
