@@ -18,6 +18,7 @@ umask 022
 
 SOURCES='bearssl cjson libyaml pcre2'
 JOBS=${JOBS:-$(nproc)}
+HOST=$(dpkg --print-architecture)
 
 say() { printf 'build: %s\n' "$*"; }
 die() { printf 'build: %s\n' "$*" >&2; exit 1; }
@@ -101,7 +102,7 @@ apt_setup() {
 	mkdir -p build/apt/lists/partial build/apt/cache/archives/partial \
 	    build/apt/empty
 	cat > build/apt/apt.conf <<-E
-	APT::Architecture "$(host_arch)";
+	APT::Architecture "$HOST";
 	APT::Architectures { "amd64"; "arm64"; };
 	APT::Sandbox::User "root";
 	APT::Update::Post-Invoke-Success "";
@@ -166,7 +167,7 @@ get_deb() {
 # All sources and packages, from nothing: files of an older version must not
 # stay (a union of two root stores would hold distrusted roots).
 fetch() {
-	fresh build/fetch.stamp "$SOURCES $(host_arch)" && return
+	fresh build/fetch.stamp "$SOURCES $HOST" && return
 	say 'fetching sources'
 	rm -rf build/apt build/dl build/root build/src build/inc
 	mkdir -p build/dl build/root build/src build/inc
@@ -178,7 +179,7 @@ fetch() {
 	sed 's/^/build:   /' build/MANIFEST
 	cmp -s build/MANIFEST tests/lint/MANIFEST.expected ||
 	    say 'note: not the versions of tests/lint/MANIFEST.expected'
-	done_with build/fetch.stamp "$SOURCES $(host_arch)"
+	done_with build/fetch.stamp "$SOURCES $HOST"
 }
 
 fetch_all() {
@@ -187,7 +188,7 @@ fetch_all() {
 		get_source "$s" || return
 	done
 	get_deb ca-certificates all &&
-	    get_deb "musl-dev:$(host_arch)" "$(host_arch)"
+	    get_deb "musl-dev:$HOST" "$HOST"
 }
 
 # One folder of public headers, and what PCRE2's configure would have made.
@@ -201,8 +202,6 @@ unpack_headers() {
 }
 
 ### Ways to build #############################################################
-
-host_arch() { dpkg --print-architecture; }
 
 triplet() {
 	case $1 in
@@ -220,7 +219,7 @@ flavour() {
 	DEPS='-w -DNDEBUG'
 	OWN='-Wall -Wextra'
 	case $1 in
-	release) musl "$(host_arch)" ;;
+	release) musl "$HOST" ;;
 	arm64 | amd64) musl "$1" ;;
 	debug) BASE='-O0 -g' ;;
 	cov) BASE='-O0 -g' OWN="$OWN --coverage" ;;
@@ -246,8 +245,12 @@ SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined
 # -static-pie into a dynamic program that wants an interpreter.
 musl() {
 	t=$(triplet "$1")
-	[ "$1" = "$(host_arch)" ] || CC=$t-gnu-gcc AR=$t-gnu-ar
+	if [ "$1" != "$HOST" ]; then
+		CC=$t-gnu-gcc AR=$t-gnu-ar
+		need "$CC=gcc-$(echo "$t" | tr _ -)-gnu"
+	fi
 	MUSL=build/root/usr/lib/$t-musl
+	[ -d "$MUSL" ] || quiet fetch get_deb "musl-dev:$1" "$1"
 	BASE="-nostdinc -isystem build/root/usr/include/$t-musl
 	    -isystem $($CC -print-file-name=include)
 	    -Os -g0 -fPIE -ffunction-sections -fdata-sections
@@ -417,7 +420,6 @@ INCLUDES='-I. -Ibuild/gen -isystem build/inc'
 
 # build FLAVOUR: leaves build/FLAVOUR/subagent, and its objects.
 build() {
-	mkdir -p build/log
 	need_compiler
 	exec 9> build/lock
 	flock 9
@@ -570,8 +572,7 @@ pytest() {
 	n=$1
 	shift
 	rm -f "build/log/$n.xml"
-	SUBAGENT_BIN=$PWD/subagent SUBAGENT_ASAN_BIN=$PWD/build/asan/subagent \
-	SUBAGENT_EMBED_BIN=$PWD/build/asan/embed \
+	SUBAGENT_BIN=$PWD/${BIN:-subagent} SUBAGENT_ASAN_BIN=$PWD/build/asan/subagent \
 	    log_of "$n" /usr/bin/python3 -m pytest -q -p no:cacheprovider \
 	    -rfE --junitxml="build/log/$n.xml" ${PATTERN:+-k "$PATTERN"} "$@" ||
 	    :
@@ -590,12 +591,6 @@ junit_count() {
 	E
 }
 
-# The example of how to embed, as the README says to compile it.
-embed_example() {
-	$CC $BASE -Wall -Wextra -DSA_LIBRARY $INCLUDES -o build/asan/embed \
-	    tests/e2e/embed.c subagent.c build/asan/lib/*.a -lm
-}
-
 run_tests() {
 	PATTERN=${1:-}
 	need_tests
@@ -608,7 +603,6 @@ run_tests() {
 	fi
 	unit_tests
 	seed_tests
-	[ ! -e tests/e2e/embed.c ] || quiet embed embed_example
 	set --
 	for d in tests/fake tests/e2e tests/conform; do
 		[ ! -d "$d" ] || set -- "$@" "$d"
@@ -636,6 +630,33 @@ interop() {
 	export SUBAGENT_NODE_MODULES
 	pytest interop tests/interop
 	verdict
+}
+
+# Runs the tests on a program that counts, and prints how many of 100 lines
+# with code ran, by section.  What a child that is killed ran does not count.
+coverage() {
+	PATTERN=${1:-}
+	need_tests
+	need_glibc
+	release
+	build cov
+	rm -f build/cov/*.gcda
+	unit_tests
+	BIN=build/cov/subagent pytest cov tests/e2e
+	gcov -t -o build/cov subagent-test.o | awk -F: '
+	/:Source:/ { ours = $4 == "subagent.c" }
+	!ours { next }
+	match($0, /\/\*=== \[[a-z]+\]/) {
+		section = substr($0, RSTART + 6, RLENGTH - 6)
+		order[++n] = section
+	}
+	$1 ~ /[0-9#=]/ { all[section]++ }
+	$1 ~ /[0-9]/ { ran[section]++ }
+	END {
+		for (i = 1; i <= n; i++)
+			printf "%-9s %3d of 100\n", order[i],
+			    100 * ran[order[i]] / (all[order[i]] + !all[order[i]])
+	}'
 }
 
 # Each target for so many seconds, from its seeds; what it finds is left in
@@ -760,18 +781,21 @@ usage() {
 	  bench           the numbers to hold, side by side
 	  fuzz [SECONDS [PATTERN]]  each target for so long (60)
 	  toc             sections with their lines and budgets
-	  debug asan cov  build/NAME/subagent for looking at, on glibc
+	  cov [PATTERN]   the tests' coverage, by section
+	  debug asan      build/NAME/subagent for looking at, on glibc
 	  amd64 arm64     build/NAME/subagent for another machine
 	  clean           removes all that was made
 	Root installs what is missing; others are told its name.
 	E
 }
 
+mkdir -p build/log
 command=${1:-release}
 [ $# = 0 ] || shift
 case $command in
 release) release ;;
-debug | asan | cov)
+cov) coverage "$@" ;;
+debug | asan)
 	need_glibc
 	build "$command"
 	;;

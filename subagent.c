@@ -29,7 +29,8 @@
  *  [sess]   250 transcripts
  *  [tool]   500 look-up, filter, input checks, result limits
  *  [fs]     700 Read, Write, Edit
- *  [find]   900 Glob, Grep
+ *  [find]   800 Glob, and the walk that Grep shares
+ *  [grep]  1600 Grep
  *  [bash]   300 Bash
  *  [plan]   100 TodoWrite
  *  [out]    500 text and json results; progress on a terminal
@@ -48,6 +49,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -261,6 +263,7 @@ struct tool {
 	const char *name;
 	const char *desc;
 	const char *schema;	/* JSON text of input_schema */
+	const char *extra;	/* members taken beside those, blank-separated */
 	unsigned flags;
 	enum tool_subject subject;
 	const char *subject_key;
@@ -320,6 +323,8 @@ struct run {
 	char *reminder;			/* repeated in each user message */
 	struct fs_seen *seen;		/* files read, see [fs] */
 	struct out *out;		/* progress, may be NULL */
+	pid_t *left;			/* process groups that commands left */
+	size_t nleft, cap_left;
 	cJSON *todos;			/* the to-do list, NULL: empty */
 
 	struct usage usage;		/* of the main loop */
@@ -1642,14 +1647,15 @@ text_branches(const char *s, size_t open, size_t close, struct strv *out)
 }
 
 /*
- * Adds pat to out with each {a,b} replaced by its branches.  Past max
- * patterns the braces that are left are taken as they stand.
+ * Adds pat to out with each {a,b} replaced by its branches.  false: that
+ * would be more than max patterns, and braces are left.
  */
-static void
+static bool
 text_braces(const char *pat, size_t max, struct strv *out)
 {
 	struct strv todo = { 0 };
 	size_t i, open, close;
+	bool all = true;
 	char *s;
 
 	str_list_adds(&todo, pat);
@@ -1657,12 +1663,15 @@ text_braces(const char *pat, size_t max, struct strv *out)
 		s = todo.v[i];
 		open = text_brace(s);
 		close = s[open] ? text_brace_end(s, open) : 0;
-		if (close && todo.n < max)
+		if (close && todo.n < max) {
 			text_branches(s, open, close, &todo);
-		else
+		} else {
 			str_list_adds(out, s);
+			all &= !close;
+		}
 	}
 	str_list_clear(&todo);
+	return all;
 }
 
 /*
@@ -2280,6 +2289,889 @@ json_raw_string(struct slice object, const char *key, struct slice *inside)
 	return true;
 }
 
+/*=== [yaml] frontmatter to JSON, strictly and then leniently ================
+ * uses: core str err text
+ *
+ * Strict YAML first, by libyaml's events: one document, a map at its root,
+ * no anchors, aliases, tags or directives.  What people write by hand often
+ * is none (a description with a colon in it), so two lenient re-reads follow:
+ * single lines taken as text, then field by field.  They may lose comfort,
+ * never a restriction: a field marked YAML_GUARD is read or refused.
+ *
+ * In the tree, plain null, true, false and numbers have their JSON type and
+ * keep their characters in valuestring: `description: 1.10` is a text to
+ * those who want one.  Every size, depth and count is limited before libyaml
+ * sees it, which is quadratic in the nesting of flow.
+ *==========================================================================*/
+
+#define YAML_MAX (64u << 10)	/* a header; largest seen 26,340 */
+#define YAML_DEPTH 64		/* seen 6 */
+#define YAML_MEMBERS 4096	/* per map: look-up is a walk */
+#define YAML_STRAY 64		/* unknown keys that a re-read remembers */
+
+enum yaml_flag {
+	YAML_TEXT = 1,		/* free text: what looks like an unknown key
+				   in it belongs to it */
+	YAML_GUARD = 2,		/* restricts: must not get lost */
+	YAML_NEED = 4		/* without it nothing was understood */
+};
+
+/* A known key; a table of them ends with a NULL name. */
+struct yaml_field {
+	const char *name;
+	unsigned flags;
+};
+
+/* A header that was read. */
+struct yaml {
+	cJSON *root;		/* an object */
+	cJSON *lines;		/* key: its line in the file */
+	struct strv twice;	/* keys given more than once: the last counts */
+	struct strv cut;	/* keys whose one plain line lost a ` #...` */
+	struct strv loose;	/* keys whose value was taken as text */
+	bool lenient;		/* it was no valid YAML */
+	int line;		/* where, or where it was refused */
+	char why[160];		/* what libyaml said */
+};
+
+static void
+yaml_clear(struct yaml *y)
+{
+	cJSON_Delete(y->root);
+	cJSON_Delete(y->lines);
+	str_list_clear(&y->twice);
+	str_list_clear(&y->cut);
+	str_list_clear(&y->loose);
+	*y = (struct yaml){ 0 };
+}
+
+/* The line of a key in the file; 0: it is not there. */
+static int
+yaml_line(const struct yaml *y, const char *key)
+{
+	const cJSON *v = cJSON_GetObjectItemCaseSensitive(y->lines, key);
+
+	return v ? v->valueint : 0;
+}
+
+static cJSON *
+yaml_new(cJSON *v)
+{
+	if (!v)
+		core_die("out of memory");
+	return v;
+}
+
+static void
+yaml_set(cJSON *object, const char *key, cJSON *v)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	if (!cJSON_AddItemToObject(object, key, v))
+		core_die("out of memory");
+}
+
+/* Does not add a key to a list of keys twice. */
+static void
+yaml_note(struct strv *list, const char *key)
+{
+	if (!str_list_has(list, key))
+		str_list_adds(list, key);
+}
+
+/*--- strictly --------------------------------------------------------------*/
+
+/* The tree while it is built. */
+struct yaml_build {
+	yaml_parser_t parser;
+	struct slice text;
+	struct slice rest;	/* of it, behind the line looked at last */
+	struct slice at;	/* that line */
+	size_t lines;		/* how many were passed */
+	int line;		/* of the text's first line in the file */
+	struct yaml *y;
+	struct err *e;
+	char *key;		/* a map's key whose value comes next */
+	size_t key_line;
+	int documents;
+	size_t depth;
+	cJSON *stack[YAML_DEPTH];
+	size_t members[YAML_DEPTH];
+};
+
+static int
+yaml_fault(struct yaml_build *b, size_t line, const char *what)
+{
+	b->y->line = b->line + (int)line;
+	return err_set(b->e, ERR_PARSE, "%s", what);
+}
+
+/* More than YAML_DEPTH brackets open: not for libyaml. */
+static bool
+yaml_is_deep(struct slice text)
+{
+	size_t i, depth = 0;
+
+	for (i = 0; i < text.n && depth <= YAML_DEPTH; i++) {
+		if (text.p[i] == '[' || text.p[i] == '{')
+			depth++;
+		else if ((text.p[i] == ']' || text.p[i] == '}') && depth)
+			depth--;
+	}
+	return depth > YAML_DEPTH;
+}
+
+/* Decimal numbers as in JSON, but also `.5`, `1.` and `+1`. */
+static bool
+yaml_is_number(const char *s)
+{
+	size_t whole, part = 0;
+
+	s += *s == '-' || *s == '+';
+	s += whole = strspn(s, "0123456789");
+	if (*s == '.')
+		s += 1 + (part = strspn(s + 1, "0123456789"));
+	if (!whole && !part)
+		return false;
+	if (*s == 'e' || *s == 'E') {
+		s += 1 + (s[1] == '-' || s[1] == '+');
+		if (!isdigit((unsigned char)*s))
+			return false;
+		s += strspn(s, "0123456789");
+	}
+	return !*s;
+}
+
+/*
+ * YAML 1.2's core schema for plain scalars, without octal, hexadecimal, .inf
+ * and .nan, which stay text, as do integers that a double cannot hold.
+ */
+static cJSON *
+yaml_plain(const char *s)
+{
+	static const struct {
+		const char *word;
+		int type;
+	} words[] = {
+		{ "", cJSON_NULL }, { "~", cJSON_NULL },
+		{ "null", cJSON_NULL }, { "Null", cJSON_NULL },
+		{ "NULL", cJSON_NULL },
+		{ "true", cJSON_True }, { "True", cJSON_True },
+		{ "TRUE", cJSON_True },
+		{ "false", cJSON_False }, { "False", cJSON_False },
+		{ "FALSE", cJSON_False },
+	};
+	double d = yaml_is_number(s) ? strtod(s, NULL) : INFINITY;
+	cJSON *v = NULL;
+	size_t i;
+
+	for (i = 0; i < LENGTH(words) && !v; i++)
+		if (!strcmp(s, words[i].word))
+			v = words[i].type == cJSON_NULL ? cJSON_CreateNull() :
+			    cJSON_CreateBool(words[i].type == cJSON_True);
+	if (!v && d >= -9007199254740992.0 && d <= 9007199254740992.0)
+		v = cJSON_CreateNumber(d);
+	if (!v)
+		return cJSON_CreateString(s);
+	v->valuestring = core_strdup(s);
+	return v;
+}
+
+/* Whether a plain scalar on one line has a comment behind it. */
+static bool
+yaml_is_cut(struct yaml_build *b, const yaml_event_t *ev)
+{
+	struct slice line;
+	size_t i, at = 0, k;
+
+	if (ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE ||
+	    ev->start_mark.line != ev->end_mark.line)
+		return false;
+	for (; b->lines <= ev->end_mark.line; b->lines++)
+		if (!text_line(&b->rest, &b->at))
+			return false;
+	line = b->at;
+	/* Marks count characters. */
+	for (i = 0; i < ev->end_mark.column && at < line.n; i++) {
+		k = text_utf8(line.p + at, line.n - at);
+		at += k ? k : 1;
+	}
+	line.p += at;
+	line.n -= at;
+	return line.n && text_is_space(line.p[0]) && text_trim(line).n &&
+	    text_trim(line).p[0] == '#';
+}
+
+/* Puts v (owned) where the next value belongs. */
+static int
+yaml_put(struct yaml_build *b, cJSON *v, size_t line)
+{
+	cJSON *top = b->depth ? b->stack[b->depth - 1] : NULL, *at;
+
+	yaml_new(v);
+	if (!top) {
+		b->y->root = v;
+		return cJSON_IsObject(v) ? 0 :
+		    yaml_fault(b, line, "not a map of keys and values");
+	}
+	if (!b->key) {
+		if (!cJSON_AddItemToArray(top, v))
+			core_die("out of memory");
+		return 0;
+	}
+	if (b->depth == 1) {
+		if (cJSON_GetObjectItemCaseSensitive(top, b->key))
+			yaml_note(&b->y->twice, b->key);
+		at = yaml_new(cJSON_CreateNumber(b->line + (int)b->key_line));
+		yaml_set(b->y->lines, b->key, at);
+	}
+	yaml_set(top, b->key, v);
+	free(b->key);
+	b->key = NULL;
+	return 0;
+}
+
+/* Whether a key comes next. */
+static bool
+yaml_wants_key(const struct yaml_build *b)
+{
+	return b->depth && !b->key && cJSON_IsObject(b->stack[b->depth - 1]);
+}
+
+static int
+yaml_scalar(struct yaml_build *b, const yaml_event_t *ev)
+{
+	const char *s = (const char *)ev->data.scalar.value;
+	size_t line = ev->start_mark.line;
+
+	if (ev->data.scalar.anchor || ev->data.scalar.tag)
+		return yaml_fault(b, line, "anchors and tags are not taken");
+	if (strlen(s) != ev->data.scalar.length)
+		return yaml_fault(b, line, "a zero byte");
+	if (yaml_wants_key(b)) {
+		if (++b->members[b->depth - 1] > YAML_MEMBERS)
+			return yaml_fault(b, line, "too many keys");
+		b->key = core_strdup(s);
+		b->key_line = line;
+		return 0;
+	}
+	if (b->depth == 1 && yaml_is_cut(b, ev))
+		yaml_note(&b->y->cut, b->key);
+	return yaml_put(b, ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ?
+	    yaml_plain(s) : cJSON_CreateString(s), line);
+}
+
+static int
+yaml_open(struct yaml_build *b, cJSON *v, const yaml_char_t *anchor,
+    const yaml_char_t *tag, size_t line)
+{
+	const char *why = anchor || tag ? "anchors and tags are not taken" :
+	    b->depth == YAML_DEPTH ? "nested too deeply" :
+	    yaml_wants_key(b) ? "a key must be a text" : NULL;
+
+	if (why) {
+		cJSON_Delete(v);
+		return yaml_fault(b, line, why);
+	}
+	if (yaml_put(b, v, line) < 0)
+		return -1;
+	b->members[b->depth] = 0;
+	b->stack[b->depth++] = v;
+	return 0;
+}
+
+/* 1: that was the end. */
+static int
+yaml_event(struct yaml_build *b, const yaml_event_t *ev)
+{
+	size_t line = ev->start_mark.line;
+
+	switch (ev->type) {
+	case YAML_STREAM_END_EVENT:
+		return 1;
+	case YAML_DOCUMENT_START_EVENT:
+		if (b->documents++)
+			return yaml_fault(b, line, "more than one document");
+		if (ev->data.document_start.version_directive ||
+		    ev->data.document_start.tag_directives.start !=
+		    ev->data.document_start.tag_directives.end)
+			return yaml_fault(b, line, "directives are not taken");
+		return 0;
+	case YAML_ALIAS_EVENT:
+		return yaml_fault(b, line, "aliases are not taken");
+	case YAML_SCALAR_EVENT:
+		return yaml_scalar(b, ev);
+	case YAML_SEQUENCE_START_EVENT:
+		return yaml_open(b, cJSON_CreateArray(),
+		    ev->data.sequence_start.anchor,
+		    ev->data.sequence_start.tag, line);
+	case YAML_MAPPING_START_EVENT:
+		return yaml_open(b, cJSON_CreateObject(),
+		    ev->data.mapping_start.anchor,
+		    ev->data.mapping_start.tag, line);
+	case YAML_SEQUENCE_END_EVENT:
+	case YAML_MAPPING_END_EVENT:
+		b->depth--;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* libyaml's own complaint; its reader knows an offset only. */
+static int
+yaml_complain(struct yaml_build *b)
+{
+	const yaml_parser_t *p = &b->parser;
+	size_t i, line = p->problem_mark.line;
+
+	if (p->error == YAML_MEMORY_ERROR)
+		core_die("out of memory");
+	if (p->error == YAML_READER_ERROR)
+		for (i = line = 0; i < p->problem_offset && i < b->text.n; i++)
+			line += b->text.p[i] == '\n';
+	return yaml_fault(b, line, p->problem ? p->problem : "not valid");
+}
+
+/*
+ * Reads one strict document; `line` is that of its first line in the file.
+ * y is filled (for yaml_clear) also on failure, with y->line.
+ */
+static int
+yaml_read(struct slice text, int line, struct yaml *y, struct err *e)
+{
+	struct yaml_build b = { .text = text, .rest = text, .line = line,
+	    .y = y, .e = e };
+	yaml_event_t ev;
+	int r = 0;
+
+	yaml_clear(y);
+	y->line = line;
+	y->lines = yaml_new(cJSON_CreateObject());
+	if (text.n > YAML_MAX)
+		return err_set(e, ERR_LIMIT, "a header of more than %u bytes",
+		    YAML_MAX);
+	if (yaml_is_deep(text))
+		return err_set(e, ERR_PARSE, "nested too deeply");
+	if (!yaml_parser_initialize(&b.parser))
+		core_die("out of memory");
+	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&b.parser,
+	    (const unsigned char *)text.p, text.n);
+	while (!r) {
+		if (!yaml_parser_parse(&b.parser, &ev)) {
+			r = yaml_complain(&b);
+			break;
+		}
+		r = yaml_event(&b, &ev);
+		yaml_event_delete(&ev);
+	}
+	yaml_parser_delete(&b.parser);
+	free(b.key);
+	if (r > 0 && !y->root)
+		y->root = yaml_new(cJSON_CreateObject());
+	return r < 0 ? -1 : 0;
+}
+
+/*--- leniently -------------------------------------------------------------*/
+
+static const struct yaml_field *
+yaml_field(const struct yaml_field *fields, struct slice name)
+{
+	for (; fields->name; fields++)
+		if (str_eq(name, fields->name))
+			return fields;
+	return NULL;
+}
+
+/*
+ * Offset behind the colon of `key:` at the start of a line, the key bare or
+ * in quotes; 0: there is none.
+ */
+static size_t
+yaml_key(struct slice line, struct slice *name)
+{
+	char quote = line.n ? line.p[0] : 0;
+	size_t i = quote == '"' || quote == '\'', from = i;
+
+	while (i < line.n && (isalnum((unsigned char)line.p[i]) ||
+	    line.p[i] == '_' || line.p[i] == '-'))
+		i++;
+	*name = (struct slice){ line.p + from, i - from };
+	if (!name->n || !isalpha((unsigned char)*name->p))
+		return 0;
+	if (from) {
+		if (i == line.n || line.p[i] != quote)
+			return 0;
+		i++;
+	}
+	while (i < line.n && text_is_space(line.p[i]))
+		i++;
+	return i < line.n && line.p[i] == ':' ? i + 1 : 0;
+}
+
+/* Behind the quoted string that s begins with; 0: not closed. */
+static size_t
+yaml_quoted(struct slice s)
+{
+	size_t i;
+
+	for (i = 1; i < s.n; i++) {
+		if (s.p[0] == '"' && s.p[i] == '\\') {
+			i++;
+		} else if (s.p[i] == s.p[0]) {
+			if (s.p[0] == '"' || i + 1 == s.n || s.p[i + 1] != '\'')
+				return i + 1;
+			i++;
+		}
+	}
+	return 0;
+}
+
+/* Behind the bracket that closes the one that s begins with; 0: none. */
+static size_t
+yaml_flow(struct slice s)
+{
+	size_t i, k, depth = 0;
+	bool fresh = true;	/* a quote here begins a string */
+
+	for (i = 0; i < s.n; i++) {
+		if (fresh && (s.p[i] == '"' || s.p[i] == '\'')) {
+			k = yaml_quoted((struct slice){ s.p + i, s.n - i });
+			if (!k)
+				return 0;
+			i += k - 1;
+		} else if (s.p[i] == '[' || s.p[i] == '{') {
+			depth++;
+		} else if ((s.p[i] == ']' || s.p[i] == '}') && !--depth) {
+			return i + 1;
+		}
+		if (!text_is_space(s.p[i]))
+			fresh = strchr("[{,:", s.p[i]) != NULL;
+	}
+	return 0;
+}
+
+/* A value that is whole in YAML's own way, a comment behind it or not. */
+static bool
+yaml_is_whole(struct slice s)
+{
+	size_t n = 0;
+
+	if (s.p[0] == '"' || s.p[0] == '\'')
+		n = yaml_quoted(s);
+	else if (s.p[0] == '[' || s.p[0] == '{')
+		n = yaml_flow(s);
+	else if (s.p[0] == '|' || s.p[0] == '>')
+		for (n = 1; n < s.n && n < 3 && strchr("+-123456789", s.p[n]);)
+			n++;
+	if (!n)
+		return false;
+	while (n < s.n && text_is_space(s.p[n]))
+		n++;
+	return n == s.n || (s.p[n] == '#' && text_is_space(s.p[n - 1]));
+}
+
+/* Without a comment at its end. */
+static struct slice
+yaml_uncomment(struct slice s)
+{
+	size_t i;
+
+	for (i = 0; i < s.n; i++)
+		if (s.p[i] == '#' && (!i || text_is_space(s.p[i - 1])))
+			s.n = i;
+	return text_trim(s);
+}
+
+/* Whether YAML could take the value for something other than its text. */
+static bool
+yaml_is_odd(struct slice s)
+{
+	size_t i;
+
+	for (i = 0; i < s.n; i++)
+		if (strchr("{}[]*&#!|>%@`\"'", s.p[i]) || (s.p[i] == ':' &&
+		    (i + 1 == s.n || text_is_space(s.p[i + 1]))))
+			return true;
+	return false;
+}
+
+/*
+ * First re-read: `key: value` lines whose value is odd and not whole are
+ * written as quoted text, so that everything else keeps its meaning.  Keys
+ * that were changed go to `changed`; the line of the first, 0: none.  Of
+ * `want`, it is that line if it is among them.
+ */
+static int
+yaml_quote(struct slice rest, int line, const struct yaml_field *fields,
+    int want, struct strv *changed, struct str *out)
+{
+	const struct yaml_field *f;
+	struct slice l, name, v;
+	int first = 0;
+	size_t at, i;
+
+	for (; text_line(&rest, &l); line++, str_addc(out, '\n')) {
+		at = yaml_key(l, &name);
+		if (!at || at == l.n || !text_is_space(l.p[at])) {
+			str_addl(out, l);
+			continue;
+		}
+		v = text_trim((struct slice){ l.p + at, l.n - at });
+		f = yaml_field(fields, name);
+		/* In a text a ` #` is one; elsewhere it is a comment. */
+		if (v.n && !yaml_is_whole(v) && !(f && (f->flags & YAML_TEXT)))
+			v = yaml_uncomment(v);
+		if (!v.n || yaml_is_whole(v) || !yaml_is_odd(v)) {
+			str_addl(out, l);
+			continue;
+		}
+		if (!first || line == want)
+			first = line;
+		str_list_add(changed, name.p, name.n);
+		str_add(out, l.p, at);
+		str_adds(out, " '");
+		for (i = 0; i < v.n; i++)
+			str_add(out, v.p[i] == '\'' ? "''" : v.p + i,
+			    v.p[i] == '\'' ? 2 : 1);
+		str_addc(out, '\'');
+	}
+	return first;
+}
+
+/* A field while a header is scanned line by line. */
+struct yaml_piece {
+	const struct yaml_field *field;	/* NULL: of no known key */
+	struct slice name;
+	struct slice text;	/* all its lines */
+	size_t value;		/* where in text its value begins */
+	int line;
+};
+
+/*
+ * Whether a line starts a field, by what it stands in.  A guarded key does
+ * even without a blank behind its colon: `tools:Read` must not become text.
+ */
+static bool
+yaml_starts(const struct yaml_field *fields, const struct yaml_piece *in,
+    struct slice line, struct yaml_piece *out)
+{
+	bool free_text = in->field && (in->field->flags & YAML_TEXT);
+	size_t at = yaml_key(line, &out->name);
+	bool spaced = at && (at == line.n || text_is_space(line.p[at]));
+
+	if (!at)
+		return false;
+	out->field = yaml_field(fields, out->name);
+	out->value = at;
+	if (out->field && (out->field->flags & YAML_GUARD))
+		return true;
+	return spaced && (out->field || !free_text);
+}
+
+/*
+ * Notes in `hidden` (key: line) each guarded key that stands in lines that
+ * were taken as text, indented or behind `?`: it may have been meant as one.
+ */
+static void
+yaml_look(const struct yaml_field *fields, struct slice text, int at,
+    cJSON *hidden)
+{
+	const struct yaml_field *f;
+	struct slice line, name;
+
+	for (; text_line(&text, &line); at++) {
+		while (line.n && (text_is_space(*line.p) || *line.p == '?')) {
+			line.p++;
+			line.n--;
+		}
+		if (!yaml_key(line, &name) && text_trim(line).n != name.n)
+			continue;
+		f = yaml_field(fields, name);
+		if (f && (f->flags & YAML_GUARD))
+			yaml_set(hidden, f->name,
+			    yaml_new(cJSON_CreateNumber(at)));
+	}
+}
+
+/* The lines of a piece as one text; owned. */
+static char *
+yaml_join(const struct yaml_piece *p)
+{
+	bool free_text = p->field && (p->field->flags & YAML_TEXT);
+	struct slice rest = { p->text.p + p->value, p->text.n - p->value };
+	struct slice line, all;
+	struct str s;
+	char *r;
+
+	str_init(&s, 0);
+	while (text_line(&rest, &line)) {
+		if (!free_text)
+			line = line.n && line.p[0] == '#' ?
+			    (struct slice){ line.p, 0 } : yaml_uncomment(line);
+		line = text_trim(line);
+		if (s.len && (line.n || free_text))
+			str_addc(&s, free_text ? '\n' : ' ');
+		str_addl(&s, line);
+	}
+	all = text_trim(str_slice(&s));
+	if (all.n > 1 && (all.p[0] == '"' || all.p[0] == '\'') &&
+	    all.p[all.n - 1] == all.p[0]) {
+		all.p++;
+		all.n -= 2;
+	}
+	r = core_memdup(all.p, all.n);
+	str_clear(&s);
+	return r;
+}
+
+/* A field's value, owned: YAML by itself, else text. */
+static cJSON *
+yaml_piece_value(const struct yaml_piece *p, const struct yaml_field *fields,
+    struct yaml *y, cJSON *hidden)
+{
+	char *name = core_memdup(p->name.p, p->name.n), *s;
+	struct yaml own = { 0 };
+	struct slice more;
+	cJSON *v = NULL;
+
+	if (!yaml_read(p->text, p->line, &own, NULL) && own.root->child &&
+	    !own.root->child->next && !strcmp(own.root->child->string, name)) {
+		v = cJSON_DetachItemViaPointer(own.root, own.root->child);
+		if (own.cut.n)
+			yaml_note(&y->cut, name);
+	} else {
+		more = p->text;
+		text_line(&more, &(struct slice){ 0 });
+		yaml_look(fields, more, p->line + 1, hidden);
+		s = yaml_join(p);
+		v = yaml_new(cJSON_CreateString(s));
+		yaml_note(&y->loose, name);
+		free(s);
+	}
+	free(name);
+	yaml_clear(&own);
+	return v;
+}
+
+/* Takes a finished piece into y; `hidden`: see yaml_look(). */
+static int
+yaml_take(const struct yaml_piece *p, const struct yaml_field *fields,
+    struct yaml *y, cJSON *hidden, struct err *e)
+{
+	char name[64];
+	cJSON *v;
+
+	if (!p->name.n || p->name.n >= sizeof(name)) {
+		yaml_look(fields, p->text, p->line, hidden);
+		return 0;
+	}
+	memcpy(name, p->name.p, p->name.n);
+	name[p->name.n] = 0;
+	v = yaml_piece_value(p, fields, y, hidden);
+	if (!p->field) {
+		/* Only that it was there; its value is nobody's business. */
+		cJSON_Delete(v);
+		if (cJSON_GetArraySize(y->root) >= YAML_STRAY)
+			return 0;
+		v = yaml_new(cJSON_CreateNull());
+	} else if (cJSON_GetObjectItemCaseSensitive(y->root, name)) {
+		yaml_note(&y->twice, name);
+		if (p->field->flags & YAML_GUARD) {
+			cJSON_Delete(v);
+			y->line = p->line;
+			return err_set(e, ERR_PARSE, "'%s' is there twice, "
+			    "in a header that is not valid YAML", name);
+		}
+	}
+	yaml_set(y->root, name, v);
+	yaml_set(y->lines, name, yaml_new(cJSON_CreateNumber(p->line)));
+	return 0;
+}
+
+/*
+ * Second re-read: a known key at column 0 starts a field, what follows
+ * belongs to it.  -1: a restriction may be in there that cannot be told
+ * from text.
+ */
+static int
+yaml_scan(struct slice header, int line, const struct yaml_field *fields,
+    struct yaml *y, struct err *e)
+{
+	struct yaml_piece at = { .text = { header.p, 0 }, .line = line }, next;
+	cJSON *hidden = yaml_new(cJSON_CreateObject()), *h;
+	struct slice rest = header, l;
+	bool more;
+	int r = 0;
+
+	y->root = yaml_new(cJSON_CreateObject());
+	y->lines = yaml_new(cJSON_CreateObject());
+	do {
+		more = text_line(&rest, &l);
+		next = (struct yaml_piece){ .line = line++ };
+		if (more && !yaml_starts(fields, &at, l, &next))
+			continue;
+		at.text.n = (size_t)((more ? l.p : header.p + header.n) -
+		    at.text.p);
+		r = yaml_take(&at, fields, y, hidden, e);
+		next.text.p = more ? l.p : NULL;
+		at = next;
+	} while (more && !r);
+	cJSON_ArrayForEach(h, hidden) {
+		if (r || cJSON_GetObjectItemCaseSensitive(y->root, h->string))
+			continue;
+		y->line = h->valueint;
+		r = err_set(e, ERR_PARSE, "'%s' stands in text of a header "
+		    "that is not valid YAML; put it at the start of a line",
+		    h->string);
+	}
+	cJSON_Delete(hidden);
+	return r;
+}
+
+/* Whether the fields without which nothing was understood are texts. */
+static bool
+yaml_has_needs(const struct yaml *y, const struct yaml_field *f)
+{
+	const cJSON *v;
+
+	for (; f->name; f++) {
+		if (!(f->flags & YAML_NEED))
+			continue;
+		v = cJSON_GetObjectItemCaseSensitive(y->root, f->name);
+		if (!v || cJSON_IsNull(v) || !v->valuestring)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * A header by all three ways.  `line` is that of its first line in the file.
+ * y->lenient says that strict YAML would not have it; y->line and y->why
+ * where and why.  -1: refused, with y->line.
+ */
+static int
+yaml_header(struct slice header, int line, const struct yaml_field *fields,
+    struct yaml *y, struct err *e)
+{
+	struct err strict = { 0 }, dont_care = { 0 };
+	struct strv changed = { 0 };
+	int at, first, r = 0;
+	struct str quoted;
+
+	if (!yaml_read(header, line, y, &strict))
+		return 0;
+	if (strict.code == ERR_LIMIT)
+		return err_set(e, strict.code, "%s", strict.msg);
+	at = y->line;
+	str_init(&quoted, 0);
+	first = yaml_quote(header, line, fields, at, &changed, &quoted);
+	if (first && !yaml_read(str_slice(&quoted), line, y, &dont_care) &&
+	    yaml_has_needs(y, fields)) {
+		at = first;
+		y->loose = changed;
+		changed = (struct strv){ 0 };
+	} else {
+		yaml_clear(y);
+		r = yaml_scan(header, line, fields, y, e);
+	}
+	y->lenient = true;
+	if (!r)
+		y->line = at;
+	snprintf(y->why, sizeof(y->why), "%.*s",
+	    (int)sizeof(y->why) - 1, strict.msg);
+	str_list_clear(&changed);
+	str_clear(&quoted);
+	return r;
+}
+
+/*--- the file around it ----------------------------------------------------*/
+
+/*
+ * Bytes of a file as UTF-8 with line feeds, without a byte order mark.
+ * *fixed: some bytes were no UTF-8.  -1: in another encoding.
+ */
+static int
+yaml_input(struct slice file, struct str *out, bool *fixed, struct err *e)
+{
+	size_t i, from = 0;
+
+	if (file.n >= 2 && (!memcmp(file.p, "\377\376", 2) ||
+	    !memcmp(file.p, "\376\377", 2)))
+		return err_set(e, ERR_PARSE, "is UTF-16, UTF-8 is needed");
+	if (file.n && memchr(file.p, 0, file.n))
+		return err_set(e, ERR_PARSE, "holds zero bytes: UTF-16 or no "
+		    "text at all, UTF-8 is needed");
+	if (file.n >= 3 && !memcmp(file.p, "\357\273\277", 3)) {
+		file.p += 3;
+		file.n -= 3;
+	}
+	*fixed = !text_utf8_is(file);
+	if (*fixed)
+		text_utf8_fix(file, out);
+	else
+		str_addl(out, file);
+	if (!out->len || !memchr(out->p, '\r', out->len))
+		return 0;
+	for (i = 0; i < out->len; i++) {
+		if (out->p[i] == '\r' && out->p[i + 1] == '\n')
+			continue;	/* terminated: i + 1 exists */
+		out->p[from++] = out->p[i] == '\r' ? '\n' : out->p[i];
+	}
+	str_cut(out, from);
+	return 0;
+}
+
+/* A file's parts. */
+struct yaml_front {
+	struct slice header;
+	struct slice body;	/* trimmed */
+	int line;		/* of the header's first line */
+	bool late;		/* blank lines stood before it */
+	bool long_fence;	/* closed by more than three dashes */
+};
+
+/* Three dashes (or more) and blanks: their number, else 0. */
+static size_t
+yaml_fence(struct slice line)
+{
+	size_t n = 0;
+
+	while (n < line.n && line.p[n] == '-')
+		n++;
+	return n >= 3 && text_trim((struct slice){ line.p + n,
+	    line.n - n }).n == 0 ? n : 0;
+}
+
+/* Splits cleaned text.  1: done; 0: no frontmatter; -1: not closed. */
+static int
+yaml_split(struct slice text, struct yaml_front *f)
+{
+	struct slice rest = text, line = { 0 };
+	size_t dashes;
+
+	*f = (struct yaml_front){ .line = 1, .body = text_trim(text) };
+	do {
+		if (!text_line(&rest, &line))
+			return 0;
+		f->line++;
+	} while (text_is_blank(line));
+	if (yaml_fence(line) != 3)
+		return 0;
+	f->late = f->line > 2;
+	f->header.p = rest.p;
+	while (text_line(&rest, &line)) {
+		dashes = yaml_fence(line);
+		if (!dashes)
+			continue;
+		f->header.n = (size_t)(line.p - f->header.p);
+		f->long_fence = dashes > 3;
+		f->body = text_trim(rest);
+		return 1;
+	}
+	return -1;
+}
+
 /*=== [sig] flags set by signals, and the pipe that wakes the wait ===========
  * uses: core err
  *
@@ -2368,6 +3260,8 @@ sig_init(struct err *e)
 			sig_handle(stops[i], sig_on_stop, 0);
 	sig_handle(SIGCHLD, sig_on_child, SA_NOCLDSTOP);
 	sig_handle(SIGPIPE, SIG_IGN, 0);
+	/* A file that reaches its limit is a failed write, not the end. */
+	sig_handle(SIGXFSZ, SIG_IGN, 0);
 	/* A caller that blocks signals must not make us deaf. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -2425,7 +3319,7 @@ static void
 sig_default(void)
 {
 	static const int all[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE,
-	    SIGQUIT };
+	    SIGQUIT, SIGXFSZ };
 	sigset_t none;
 	size_t i;
 
@@ -3290,6 +4184,7 @@ struct proc_result {
 	bool timed_out;
 	bool aborted;		/* a stop signal came */
 	bool held;		/* a process left behind holds the output */
+	pid_t left;		/* group that still has members, or 0 */
 };
 
 static void
@@ -3577,8 +4472,31 @@ proc_run(const struct proc_job *job, struct proc_result *r, struct err *e)
 	proc_take_report(p.report[0], &r->report);
 	proc_pipes_close(&p);
 	proc_keep_done(r, job->keep);
+	/* A group with members keeps its number from being used again. */
+	r->left = kill(-group, 0) ? 0 : group;
 	r->status = c.status;
 	return 0;
+}
+
+/* Ends groups that commands have left behind: TERM, a grace time, KILL. */
+static void
+proc_end_groups(const pid_t *groups, size_t n)
+{
+	int64_t until = io_in(PROC_GRACE);
+	size_t i, alive;
+
+	io_hold(1);
+	for (i = 0; i < n; i++)
+		proc_signal(groups[i], SIGTERM);
+	do {
+		for (i = alive = 0; i < n; i++)
+			alive += !kill(-groups[i], 0);
+		if (alive)
+			io_sleep(10, NULL);
+	} while (alive && core_now() < until);
+	for (i = 0; alive && i < n; i++)
+		proc_signal(groups[i], SIGKILL);
+	io_hold(-1);
 }
 
 /* The full path of a program on PATH; NULL: not there. Owned. */
@@ -3605,6 +4523,3556 @@ proc_find(const char *name)
 		free(full);
 	}
 	return NULL;
+}
+
+/*=== [dns] host names to addresses ==========================================
+ * uses: core str err text io file
+ *
+ * A stub resolver of our own, because musl's cannot be stopped, knows no
+ * TCP for answers that were cut, and waits five seconds where a server
+ * drops AAAA questions or says SERVFAIL.  Both families are asked at once,
+ * of all servers; what one of them knows counts, and the other is waited
+ * for only a moment.  Read: hosts(5); of resolv.conf(5) nameserver, search,
+ * domain and ndots.  `localhost` needs no file (RFC 6761, 6.3).
+ *==========================================================================*/
+
+#define DNS_ADDRS 16		/* of one host; more are left out */
+#define DNS_SERVERS 3		/* as resolv.conf(5) has it */
+#define DNS_QUERY 272		/* head, 255 of name, type, class */
+#define DNS_ANSWER 4096		/* over UDP; without EDNS 512 are due */
+#define DNS_ROUNDS 4		/* questions are repeated after 1, 2, 3 s */
+#define DNS_GRACE 150		/* ms for the family that is later */
+#define DNS_TCP 3000		/* ms for an answer over TCP */
+
+union dns_addr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+struct dns_list {
+	union dns_addr v[DNS_ADDRS];
+	size_t n;
+};
+
+struct dns_conf {
+	union dns_addr server[DNS_SERVERS];
+	size_t n;
+	struct strv search;
+	int64_t ndots;
+	const char *hosts;	/* a file's path */
+};
+
+enum dns_said {
+	DNS_OTHER,	/* not an answer to this question */
+	DNS_YES,	/* with addresses */
+	DNS_NONE,	/* there are none, or no such name */
+	DNS_FAIL,	/* the server cannot say */
+	DNS_CUT		/* ask again over TCP */
+};
+
+struct dns_question {
+	unsigned char msg[DNS_QUERY];
+	size_t n;
+	struct dns_list found;
+	bool failed[DNS_SERVERS];
+	bool none;		/* a server knows that there are none */
+	bool done;
+};
+
+struct dns_ask {
+	const struct dns_conf *conf;
+	int fd[DNS_SERVERS];
+	struct dns_question q[2];	/* AAAA, A */
+};
+
+static socklen_t
+dns_addr_len(const union dns_addr *a)
+{
+	return a->sa.sa_family == AF_INET6 ? sizeof(a->in6) : sizeof(a->in);
+}
+
+/* An address in digits, IPv6 with or without %interface. */
+static bool
+dns_addr_parse(const char *text, int port, union dns_addr *a)
+{
+	char buf[INET6_ADDRSTRLEN + IF_NAMESIZE];
+	char *scope;
+
+	memset(a, 0, sizeof(*a));
+	if (inet_pton(AF_INET, text, &a->in.sin_addr) == 1) {
+		a->in.sin_family = AF_INET;
+		a->in.sin_port = htons((uint16_t)port);
+		return true;
+	}
+	if (strlen(text) >= sizeof(buf))
+		return false;
+	memcpy(buf, text, strlen(text) + 1);
+	scope = strchr(buf, '%');
+	if (scope)
+		*scope++ = 0;
+	if (inet_pton(AF_INET6, buf, &a->in6.sin6_addr) != 1)
+		return false;
+	a->in6.sin6_family = AF_INET6;
+	a->in6.sin6_port = htons((uint16_t)port);
+	a->in6.sin6_scope_id = scope ? if_nametoindex(scope) : 0;
+	return !scope || a->in6.sin6_scope_id;
+}
+
+static void
+dns_addr_text(const union dns_addr *a, char out[INET6_ADDRSTRLEN])
+{
+	const void *p = a->sa.sa_family == AF_INET6 ?
+	    (const void *)&a->in6.sin6_addr : (const void *)&a->in.sin_addr;
+
+	if (!inet_ntop(a->sa.sa_family, p, out, INET6_ADDRSTRLEN))
+		BUG("inet_ntop");
+}
+
+static void
+dns_list_add(struct dns_list *l, const union dns_addr *a)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		if (!memcmp(&l->v[i], a, sizeof(*a)))
+			return;
+	if (l->n < DNS_ADDRS)
+		l->v[l->n++] = *a;
+}
+
+/* Gives every address the port. */
+static void
+dns_list_port(struct dns_list *l, int port)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		if (l->v[i].sa.sa_family == AF_INET6)
+			l->v[i].in6.sin6_port = htons((uint16_t)port);
+		else
+			l->v[i].in.sin_port = htons((uint16_t)port);
+	}
+}
+
+/* Takes the next word off a line; comments end it. */
+static bool
+dns_word(struct slice *line, struct slice *word)
+{
+	size_t n = 0;
+
+	*line = text_trim(*line);
+	while (n < line->n && !text_is_space(line->p[n]) &&
+	    line->p[n] != '#' && line->p[n] != ';')
+		n++;
+	*word = (struct slice){ line->p, n };
+	line->p += n;
+	line->n -= n;
+	return n > 0;
+}
+
+/* A copy in the caller's buffer, "" where it is too long. */
+static const char *
+dns_copy(struct slice s, char buf[256])
+{
+	size_t n = s.n < 256 ? s.n : 0;
+
+	memcpy(buf, s.p, n);
+	buf[n] = 0;
+	return buf;
+}
+
+static void
+dns_conf_clear(struct dns_conf *c)
+{
+	str_list_clear(&c->search);
+	*c = (struct dns_conf){ .ndots = 1, .hosts = "/etc/hosts" };
+}
+
+/* c is fresh.  Without any server musl and glibc ask this machine. */
+static void
+dns_conf_parse(struct dns_conf *c, struct slice text)
+{
+	struct slice line, key, word;
+	char buf[256];
+
+	while (text_line(&text, &line)) {
+		if (!dns_word(&line, &key))
+			continue;
+		if (str_eq(key, "nameserver") && c->n < DNS_SERVERS) {
+			if (dns_word(&line, &word) && dns_addr_parse(
+			    dns_copy(word, buf), 53, &c->server[c->n]))
+				c->n++;
+		} else if (str_eq(key, "search") || str_eq(key, "domain")) {
+			str_list_clear(&c->search);
+			while (dns_word(&line, &word))
+				str_list_add(&c->search, word.p, word.n);
+		} else if (str_eq(key, "options")) {
+			while (dns_word(&line, &word))
+				if (str_starts(dns_copy(word, buf), "ndots:"))
+					text_int(str_of(buf + 6), 0, 15,
+					    &c->ndots);
+		}
+	}
+	if (!c->n)
+		dns_addr_parse("127.0.0.1", 53, &c->server[c->n++]);
+}
+
+/* Settings from the file; one that is not there is an empty one. */
+static void
+dns_conf_load(struct dns_conf *c, const char *path)
+{
+	struct str text;
+
+	str_init(&text, 1u << 20);
+	file_read(path, 1u << 20, &text, NULL);
+	dns_conf_parse(c, str_slice(&text));
+	str_clear(&text);
+}
+
+/* Adds what a hosts file says about the name. */
+static void
+dns_hosts(struct slice text, const char *name, struct dns_list *out)
+{
+	struct slice line, word;
+	union dns_addr a;
+	char buf[256];
+
+	while (text_line(&text, &line)) {
+		if (!dns_word(&line, &word) ||
+		    !dns_addr_parse(dns_copy(word, buf), 0, &a))
+			continue;
+		while (dns_word(&line, &word))
+			if (!strcasecmp(dns_copy(word, buf), name))
+				dns_list_add(out, &a);
+	}
+}
+
+/* Writes the question; false: the name has no form that can be asked. */
+static bool
+dns_query(const char *name, bool ipv6, struct dns_question *q)
+{
+	size_t n = 12, len;
+
+	memset(q, 0, sizeof(*q));
+	core_random(q->msg, 2);
+	q->msg[2] = 1;		/* recursion desired */
+	q->msg[5] = 1;		/* one question */
+	for (; *name; name += len + (name[len] == '.')) {
+		len = strcspn(name, ".");
+		if (!len || len > 63 || n + len + 2 > 12 + 255)
+			return false;
+		q->msg[n++] = (unsigned char)len;
+		memcpy(q->msg + n, name, len);
+		n += len;
+	}
+	n++;			/* the root's empty label */
+	q->msg[n + 1] = ipv6 ? 28 : 1;
+	q->msg[n + 3] = 1;	/* class IN */
+	q->n = n + 4;
+	return n > 13;
+}
+
+/* The place behind the name at m[at]; 0: it is broken. */
+static size_t
+dns_skip_name(const unsigned char *m, size_t n, size_t at)
+{
+	while (at < n) {
+		if (m[at] >= 0xc0)	/* the rest is elsewhere */
+			return at + 2 <= n ? at + 2 : 0;
+		if (m[at] > 63)
+			return 0;
+		if (!m[at])
+			return at + 1;
+		at += 1u + m[at];
+	}
+	return 0;
+}
+
+/* Whether m repeats the question; servers may change the case of letters. */
+static bool
+dns_is_answer(const struct dns_question *q, const unsigned char *m, size_t n)
+{
+	size_t i;
+
+	if (n < q->n || m[0] != q->msg[0] || m[1] != q->msg[1] ||
+	    !(m[2] & 0x80) || m[4] || m[5] != 1)
+		return false;
+	for (i = 12; i < q->n; i++)
+		if (tolower(m[i]) != tolower(q->msg[i]))
+			return false;
+	return true;
+}
+
+/* Reads an answer; addresses go to q->found. */
+static enum dns_said
+dns_answer(struct dns_question *q, const unsigned char *m, size_t n)
+{
+	size_t at = q->n, count, len;
+	union dns_addr a;
+	bool ipv6;
+
+	if (!dns_is_answer(q, m, n))
+		return DNS_OTHER;
+	if (m[2] & 2)
+		return DNS_CUT;
+	if ((m[3] & 15) == 3)
+		return DNS_NONE;
+	if (m[3] & 15)
+		return DNS_FAIL;
+	ipv6 = q->msg[q->n - 3] == 28;
+	for (count = (size_t)m[6] << 8 | m[7]; count > 0; count--) {
+		at = dns_skip_name(m, n, at);
+		if (!at || n - at < 10)
+			return q->found.n ? DNS_YES : DNS_FAIL;
+		len = (size_t)m[at + 8] << 8 | m[at + 9];
+		if (n - at - 10 < len)
+			return q->found.n ? DNS_YES : DNS_FAIL;
+		memset(&a, 0, sizeof(a));
+		/* Aliases and their targets stand in one list: all count. */
+		if (!m[at] && m[at + 1] == (ipv6 ? 28 : 1) && !m[at + 2] &&
+		    m[at + 3] == 1 && len == (ipv6 ? 16 : 4)) {
+			a.sa.sa_family = ipv6 ? AF_INET6 : AF_INET;
+			memcpy(ipv6 ? (void *)&a.in6.sin6_addr :
+			    (void *)&a.in.sin_addr, m + at + 10, len);
+			dns_list_add(&q->found, &a);
+		}
+		at += 10 + len;
+	}
+	return q->found.n ? DNS_YES : DNS_NONE;
+}
+
+/* A socket that goes to that address alone; -1: there is no way. */
+static int
+dns_socket(const union dns_addr *a, int type)
+{
+	int fd = socket(a->sa.sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	    0);
+
+	if (fd < 0 || !connect(fd, &a->sa, dns_addr_len(a)) ||
+	    errno == EINPROGRESS)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Reads exactly n bytes. */
+static bool
+dns_read(int fd, unsigned char *p, size_t n, int64_t deadline)
+{
+	ssize_t r;
+
+	while (n > 0) {
+		if (io_wait1(fd, POLLIN, deadline, NULL) <= 0)
+			return false;
+		r = io_read(fd, p, n);
+		if (r < 0 && errno == EAGAIN)
+			continue;
+		if (r <= 0)
+			return false;
+		p += r;
+		n -= (size_t)r;
+	}
+	return true;
+}
+
+/* Asks one server over TCP (RFC 1035, 4.2.2). */
+static enum dns_said
+dns_tcp(const union dns_addr *server, struct dns_question *q,
+    int64_t deadline)
+{
+	unsigned char head[2] = { (unsigned char)(q->n >> 8),
+	    (unsigned char)q->n };
+	struct iovec v[2] = { { head, 2 }, { q->msg, q->n } };
+	int fd = dns_socket(server, SOCK_STREAM);
+	enum dns_said said = DNS_FAIL;
+	unsigned char *m = NULL;
+	size_t n;
+
+	deadline = io_sooner(deadline, io_in(DNS_TCP));
+	/* So few bytes fit into an empty socket at once. */
+	if (fd >= 0 && io_wait1(fd, POLLOUT, deadline, NULL) > 0 &&
+	    writev(fd, v, 2) == (ssize_t)q->n + 2 &&
+	    dns_read(fd, head, 2, deadline)) {
+		n = (size_t)head[0] << 8 | head[1];
+		m = core_alloc(n);
+		if (dns_read(fd, m, n, deadline))
+			said = dns_answer(q, m, n);
+	}
+	free(m);
+	if (fd >= 0)
+		close(fd);
+	return said == DNS_YES || said == DNS_NONE ? said : DNS_FAIL;
+}
+
+/* Server s did not or could not answer the question. */
+static void
+dns_fail(struct dns_ask *a, struct dns_question *q, size_t s)
+{
+	size_t i;
+
+	q->failed[s] = true;
+	for (i = 0; i < a->conf->n; i++)
+		if (!q->failed[i])
+			return;
+	q->done = true;
+}
+
+static void
+dns_take(struct dns_ask *a, size_t s, const unsigned char *m, size_t n,
+    int64_t deadline)
+{
+	enum dns_said said;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		if (a->q[i].done)
+			continue;
+		said = dns_answer(&a->q[i], m, n);
+		if (said == DNS_CUT)
+			said = dns_tcp(&a->conf->server[s], &a->q[i],
+			    deadline);
+		a->q[i].none |= said == DNS_NONE;
+		if (said == DNS_YES || said == DNS_NONE)
+			a->q[i].done = true;
+		else if (said == DNS_FAIL)
+			dns_fail(a, &a->q[i], s);
+	}
+}
+
+/* Everything that server s has sent. */
+static void
+dns_receive(struct dns_ask *a, size_t s, int64_t deadline)
+{
+	unsigned char m[DNS_ANSWER];
+	ssize_t r;
+
+	for (;;) {
+		r = recv(a->fd[s], m, sizeof(m), 0);
+		if (r < 0 && errno != EAGAIN && errno != EINTR) {
+			/* nobody listens there */
+			dns_fail(a, &a->q[0], s);
+			dns_fail(a, &a->q[1], s);
+		}
+		if (r < 0)
+			return;
+		dns_take(a, s, m, (size_t)r, deadline);
+	}
+}
+
+static void
+dns_send(struct dns_ask *a)
+{
+	size_t s, i;
+
+	for (s = 0; s < a->conf->n; s++) {
+		for (i = 0; i < 2; i++) {
+			if (a->q[i].done || a->q[i].failed[s])
+				continue;
+			/* Lost or refused: recv() or the next round tells. */
+			if (a->fd[s] < 0 || (send(a->fd[s], a->q[i].msg,
+			    a->q[i].n, MSG_NOSIGNAL) < 0 &&
+			    errno != ECONNREFUSED && errno != EAGAIN))
+				dns_fail(a, &a->q[i], s);
+		}
+	}
+}
+
+/* Asks until both answers are there, or one and a moment has passed. */
+static int
+dns_talk(struct dns_ask *a, int64_t deadline, struct err *e)
+{
+	struct io_want w[DNS_SERVERS];
+	int64_t grace = IO_FOREVER, next = core_now();
+	size_t s, round = 0;
+
+	while (!a->q[0].done || !a->q[1].done) {
+		if (core_now() >= next) {
+			if (round++ == DNS_ROUNDS)
+				return 0;
+			next = io_in((int64_t)round * 1000);
+			dns_send(a);
+			continue;
+		}
+		if (grace == IO_FOREVER && (a->q[0].found.n ||
+		    a->q[1].found.n))
+			grace = io_in(DNS_GRACE);
+		for (s = 0; s < a->conf->n; s++)
+			w[s] = (struct io_want){ a->fd[s], POLLIN, 0 };
+		if (io_wait(w, a->conf->n, io_sooner(io_sooner(next, grace),
+		    deadline), e) < 0)
+			return -1;
+		for (s = 0; s < a->conf->n; s++)
+			if (w[s].ready)
+				dns_receive(a, s, deadline);
+		if ((grace != IO_FOREVER && core_now() >= grace) ||
+		    (deadline != IO_FOREVER && core_now() >= deadline))
+			return 0;
+	}
+	return 0;
+}
+
+/* One name as it stands.  1: found; 0: there is none; -1: who knows. */
+static int
+dns_ask(const struct dns_conf *c, const char *name, int64_t deadline,
+    struct dns_list *out, struct err *e)
+{
+	struct dns_ask a = { .conf = c };
+	size_t i, s;
+	int r = 0;
+
+	if (!dns_query(name, true, &a.q[0]) ||
+	    !dns_query(name, false, &a.q[1]))
+		return 0;
+	for (s = 0; s < c->n; s++)
+		a.fd[s] = dns_socket(&c->server[s], SOCK_DGRAM);
+	if (dns_talk(&a, deadline, e) < 0)
+		r = -1;
+	for (s = 0; s < c->n; s++)
+		io_close(&a.fd[s]);
+	/* By turns, so that neither family's failure costs much. */
+	for (i = 0; i < DNS_ADDRS; i++)
+		for (s = 0; s < 2; s++)
+			if (i < a.q[s].found.n)
+				dns_list_add(out, &a.q[s].found.v[i]);
+	if (r < 0 || out->n)
+		return r < 0 ? -1 : 1;
+	return a.q[0].none && a.q[1].none ? 0 : err_set(e, ERR_NET,
+	    "no name server has an answer for '%s'", name);
+}
+
+/* The name with each search domain in turn, then alone. */
+static int
+dns_search(const struct dns_conf *c, const char *name, int64_t deadline,
+    struct dns_list *out, struct err *e)
+{
+	size_t i, dots = 0, n = strlen(name);
+	struct str full;
+	int r = 0;
+
+	for (i = 0; i < n; i++)
+		dots += name[i] == '.';
+	str_init(&full, 0);
+	for (i = 0; i < c->search.n && r == 0; i++) {
+		if (dots >= (size_t)c->ndots || name[n - 1] == '.')
+			break;
+		str_reset(&full);
+		str_addf(&full, "%s.%s", name, c->search.v[i]);
+		r = dns_ask(c, full.p, deadline, out, e);
+	}
+	str_clear(&full);
+	return r ? r : dns_ask(c, name, deadline, out, e);
+}
+
+/* `localhost` and names below it never leave this machine. */
+static bool
+dns_is_localhost(const char *name)
+{
+	size_t n = strlen(name), m = strlen("localhost");
+
+	n -= n && name[n - 1] == '.';
+	return n >= m && !strncasecmp(name + n - m, "localhost", m) &&
+	    (n == m || name[n - m - 1] == '.');
+}
+
+/*
+ * The addresses of a host (a name or digits), port 0.  ERR_NOTFOUND: there
+ * is no such name; ERR_NET: no server could tell.
+ */
+static int
+dns_lookup(const struct dns_conf *c, const char *host, int64_t deadline,
+    struct dns_list *out, struct err *e)
+{
+	union dns_addr a;
+	struct str text;
+	int r;
+
+	out->n = 0;
+	if (dns_addr_parse(host, 0, &a)) {
+		dns_list_add(out, &a);
+	} else if (dns_is_localhost(host)) {
+		dns_addr_parse("127.0.0.1", 0, &a);
+		dns_list_add(out, &a);
+		dns_addr_parse("::1", 0, &a);
+		dns_list_add(out, &a);
+	} else {
+		str_init(&text, 1u << 20);
+		file_read(c->hosts, 1u << 20, &text, NULL);
+		dns_hosts(str_slice(&text), host, out);
+		str_clear(&text);
+	}
+	if (out->n)
+		return 0;
+	r = dns_search(c, host, deadline, out, e);
+	return r > 0 ? 0 : r < 0 ? -1 :
+	    err_set(e, ERR_NOTFOUND, "there is no host '%s'", host);
+}
+
+/*=== [tls] TLS 1.2 over a descriptor; trust anchors =========================
+ * uses: core str err log text io file
+ *
+ * BearSSL does the protocol; here are the profile, the roots, the waiting
+ * and the words.  Roots are a blob with an index: an anchor is built only
+ * for a name that the server's chain mentions, so a connection touches a
+ * few pages of the 60 KB.  For that the chain is kept until it is complete
+ * and goes to br_x509_minimal then; this also gives what 0.6 lacks:
+ * certificates for IP addresses, and errors that name names.
+ *
+ * Not here: TLS 1.3, revocation, session tickets, RSA-PSS and EdDSA
+ * certificates; a name constraint that is not critical is not looked at.
+ *
+ * A connection belongs to the process that made it; using it in another one
+ * is a BUG().
+ *==========================================================================*/
+
+#define LIM_PEM (16u << 20)	/* a bundle of roots; Debian's has 224 KB */
+#define TLS_CHAIN 16		/* certificates of one chain */
+#define TLS_CHAIN_BYTES 65536	/* and their size; usual: 2 to 6 KB */
+#define TLS_ANCHORS 24		/* roots that the names of a chain may fit */
+#define TLS_AGAIN (-2)		/* nothing now: wait for tls_events() */
+
+/*
+ * One root.  At `off` of the blob stand its name (DER), then of an RSA key
+ * the modulus (`a` bytes) and the exponent (`b`), of an EC key the point
+ * (`a`).  `curve` is BearSSL's number, 0: RSA.  A table ends with dn 0.
+ */
+struct tls_root {
+	uint32_t hash;		/* of the name */
+	uint32_t off;
+	uint16_t dn;
+	uint16_t a;
+	uint8_t b;
+	uint8_t curve;
+	uint8_t ca;		/* may sign; else it stands for itself alone */
+};
+
+#ifdef SA_BOOTSTRAP
+static const struct tls_root tls_roots[] = { { 0 } };
+static const unsigned char tls_root_bytes[1];
+#else
+#include "roots.h"		/* printed by tls_gen_roots() */
+#endif
+
+/* Roots from files, and whether the compiled-in ones count as well. */
+struct tls_store {
+	bool loaded;
+	bool builtin;
+	struct str bytes;
+	struct tls_root *v;
+	size_t n;
+	size_t cap;
+};
+
+/* What a certificate says, as slices of its DER. */
+struct tls_cert {
+	struct slice issuer;	/* whole elements, as they are compared */
+	struct slice subject;
+	struct slice from;	/* notBefore, notAfter: the digits */
+	struct slice until;
+	struct slice a;		/* modulus or point */
+	struct slice b;		/* exponent */
+	int curve;		/* 0: RSA; -1: a key that we cannot use */
+	struct slice san;	/* inside of subjectAltName; n 0: none */
+	bool ca;
+};
+
+/* The X.509 engine given to BearSSL: keeps the chain, then has it checked. */
+struct tls_x509 {
+	const br_x509_class *vtable;	/* first: BearSSL's handle */
+	br_x509_minimal_context min;
+	br_x509_trust_anchor anchor[TLS_ANCHORS];
+	const struct tls_store *store;
+	struct str chain;
+	size_t end[TLS_CHAIN];	/* where each certificate ends */
+	size_t n;
+	bool over;		/* more than we take */
+	char name[256];		/* "": the address below */
+	unsigned char ip[16];
+	size_t iplen;
+};
+
+/* Enough to go on with an earlier session of the same server. */
+struct tls_session {
+	char peer[272];		/* host:port; "": empty */
+	br_ssl_session_parameters p;
+};
+
+/* A connection; 45 KB, so on the heap and only where https is used. */
+struct tls {
+	br_ssl_client_context ssl;
+	struct tls_x509 x509;
+	unsigned char buf[BR_SSL_BUFSIZE_BIDI];
+	char peer[272];		/* for messages */
+	int fd;			/* borrowed */
+	pid_t pid;
+	short want;		/* what the last step would have waited for */
+	bool in_end;		/* the other side closed */
+	int out_errno;		/* sending failed; reading may still go */
+	uint64_t moved;		/* bytes on the wire, both ways */
+};
+
+/*
+ * Takes the next DER element off s: its tag, its inside, and (where asked)
+ * the whole of it.  What X.509 uses: short tags, definite lengths.
+ */
+static bool
+tls_der(struct slice *s, unsigned *tag, struct slice *in, struct slice *all)
+{
+	const unsigned char *p = (const unsigned char *)s->p;
+	size_t head = 2, len, i;
+
+	if (s->n < 2 || (p[0] & 31) == 31)
+		return false;
+	len = p[1];
+	if (len >= 0x80) {
+		head += len & 0x7f;
+		if (head == 2 || head > 6 || s->n < head)
+			return false;
+		for (len = 0, i = 2; i < head; i++)
+			len = len << 8 | p[i];
+	}
+	if (len > s->n - head)
+		return false;
+	*tag = p[0];
+	*in = (struct slice){ s->p + head, len };
+	if (all)
+		*all = (struct slice){ s->p, head + len };
+	s->p += head + len;
+	s->n -= head + len;
+	return true;
+}
+
+/* The same for one tag; where another stands nothing is taken. */
+static bool
+tls_der_tag(struct slice *s, unsigned want, struct slice *in,
+    struct slice *all)
+{
+	unsigned tag;
+
+	return s->n && (unsigned char)s->p[0] == want &&
+	    tls_der(s, &tag, in, all);
+}
+
+/* Object identifiers hold zero bytes: the length is the literal's. */
+#define TLS_OID(s, lit) \
+	((s).n == sizeof(lit) - 1 && !memcmp((s).p, lit, sizeof(lit) - 1))
+
+/* The inside of SubjectPublicKeyInfo; an unknown kind is no fault. */
+static bool
+tls_cert_key(struct slice spki, struct tls_cert *c)
+{
+	struct slice alg, oid, bits, in;
+
+	c->curve = -1;
+	if (!tls_der_tag(&spki, 0x30, &alg, NULL) ||
+	    !tls_der_tag(&spki, 0x03, &bits, NULL) || bits.n < 2 ||
+	    !tls_der_tag(&alg, 0x06, &oid, NULL))
+		return false;
+	bits.p++;	/* the count of unused bits, always 0 */
+	bits.n--;
+	if (TLS_OID(oid, "\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01")) {
+		if (!tls_der_tag(&bits, 0x30, &in, NULL) ||
+		    !tls_der_tag(&in, 0x02, &c->a, NULL) ||
+		    !tls_der_tag(&in, 0x02, &c->b, NULL))
+			return false;
+		c->curve = 0;
+	} else if (TLS_OID(oid, "\x2a\x86\x48\xce\x3d\x02\x01")) {
+		c->a = bits;
+		if (!tls_der_tag(&alg, 0x06, &oid, NULL))
+			return true;	/* a curve written out: not ours */
+		if (TLS_OID(oid, "\x2a\x86\x48\xce\x3d\x03\x01\x07"))
+			c->curve = BR_EC_secp256r1;
+		else if (TLS_OID(oid, "\x2b\x81\x04\x00\x22"))
+			c->curve = BR_EC_secp384r1;
+		else if (TLS_OID(oid, "\x2b\x81\x04\x00\x23"))
+			c->curve = BR_EC_secp521r1;
+	}
+	return true;
+}
+
+/* The inside of Extensions: basicConstraints and subjectAltName. */
+static bool
+tls_cert_ext(struct slice list, struct tls_cert *c)
+{
+	struct slice ext, oid, in, v;
+
+	while (list.n) {
+		if (!tls_der_tag(&list, 0x30, &ext, NULL) ||
+		    !tls_der_tag(&ext, 0x06, &oid, NULL))
+			return false;
+		tls_der_tag(&ext, 0x01, &in, NULL);	/* critical */
+		if (!tls_der_tag(&ext, 0x04, &v, NULL))
+			return false;
+		if (TLS_OID(oid, "\x55\x1d\x13"))
+			c->ca = tls_der_tag(&v, 0x30, &in, NULL) &&
+			    tls_der_tag(&in, 0x01, &v, NULL) &&
+			    v.n == 1 && v.p[0];
+		else if (TLS_OID(oid, "\x55\x1d\x11") &&
+		    !tls_der_tag(&v, 0x30, &c->san, NULL))
+			return false;
+	}
+	return true;
+}
+
+/* RFC 5280, 4.1.  false: not the form of a certificate. */
+static bool
+tls_cert_parse(struct slice der, struct tls_cert *c)
+{
+	struct slice cert, tbs, in, when;
+	unsigned tag;
+
+	*c = (struct tls_cert){ .curve = -1 };
+	if (!tls_der_tag(&der, 0x30, &cert, NULL) ||
+	    !tls_der_tag(&cert, 0x30, &tbs, NULL))
+		return false;
+	tls_der_tag(&tbs, 0xa0, &in, NULL);		/* version */
+	if (!tls_der_tag(&tbs, 0x02, &in, NULL) ||	/* serial */
+	    !tls_der_tag(&tbs, 0x30, &in, NULL) ||	/* algorithm */
+	    !tls_der_tag(&tbs, 0x30, &in, &c->issuer) ||
+	    !tls_der_tag(&tbs, 0x30, &when, NULL) ||
+	    !tls_der_tag(&tbs, 0x30, &in, &c->subject) ||
+	    !tls_der(&when, &tag, &c->from, NULL) ||
+	    !tls_der(&when, &tag, &c->until, NULL) ||
+	    !tls_der_tag(&tbs, 0x30, &in, NULL) || !tls_cert_key(in, c))
+		return false;
+	tls_der_tag(&tbs, 0x81, &in, NULL);		/* unique ids */
+	tls_der_tag(&tbs, 0x82, &in, NULL);
+	if (!tls_der_tag(&tbs, 0xa3, &in, NULL))
+		return true;
+	return tls_der_tag(&in, 0x30, &when, NULL) && tls_cert_ext(when, c);
+}
+
+/* Appends at most max bytes of a name from outside, printable ones. */
+static void
+tls_put_name(struct str *out, struct slice s, size_t max)
+{
+	size_t i;
+
+	for (i = 0; i < s.n && i < max; i++)
+		str_addc(out, s.p[i] > 32 && s.p[i] < 127 && s.p[i] != '\'' ?
+		    s.p[i] : s.p[i] == ' ' ? ' ' : '?');
+}
+
+/* The common name, or else the organisation, of a DN for a message. */
+static void
+tls_dn_text(struct slice dn, struct str *out)
+{
+	struct slice seq, set, pair, oid, v, best = { 0 };
+	unsigned tag;
+	bool cn = false;
+
+	if (tls_der_tag(&dn, 0x30, &seq, NULL)) {
+		while (tls_der_tag(&seq, 0x31, &set, NULL)) {
+			if (!tls_der_tag(&set, 0x30, &pair, NULL) ||
+			    !tls_der_tag(&pair, 0x06, &oid, NULL) ||
+			    !tls_der(&pair, &tag, &v, NULL))
+				break;
+			if (TLS_OID(oid, "\x55\x04\x03"))
+				cn = true;
+			else if (cn || !TLS_OID(oid, "\x55\x04\x0a"))
+				continue;
+			best = v;
+		}
+	}
+	if (best.n)
+		tls_put_name(out, best, 64);
+	else
+		str_adds(out, "(no name)");
+}
+
+static void
+tls_store_clear(struct tls_store *s)
+{
+	str_clear(&s->bytes);
+	free(s->v);
+	*s = (struct tls_store){ 0 };
+	str_init(&s->bytes, LIM_PEM);
+}
+
+static uint32_t
+tls_dn_hash(struct slice dn)
+{
+	return (uint32_t)core_hash(dn.p, dn.n, 0);
+}
+
+/* Adds a certificate as a root, once.  false: one that we cannot use. */
+static bool
+tls_store_add(struct tls_store *s, const struct tls_cert *c)
+{
+	struct tls_root r = { .hash = tls_dn_hash(c->subject) };
+	size_t all = c->subject.n + c->a.n + c->b.n, i;
+
+	if (c->curve < 0 || c->subject.n > 8192 || c->a.n > 2048 ||
+	    c->b.n > 255 || s->bytes.len + all > LIM_PEM)
+		return false;
+	r.off = (uint32_t)s->bytes.len;
+	r.dn = (uint16_t)c->subject.n;
+	r.a = (uint16_t)c->a.n;
+	r.b = (uint8_t)c->b.n;
+	r.curve = (uint8_t)c->curve;
+	r.ca = c->ca;
+	str_addl(&s->bytes, c->subject);
+	str_addl(&s->bytes, c->a);
+	str_addl(&s->bytes, c->b);
+	for (i = 0; i < s->n; i++) {
+		if (s->v[i].hash == r.hash && s->v[i].dn == r.dn &&
+		    s->v[i].a == r.a && s->v[i].b == r.b &&
+		    s->v[i].ca == r.ca &&
+		    !memcmp(s->bytes.p + s->v[i].off, s->bytes.p + r.off,
+		    all)) {
+			str_cut(&s->bytes, r.off);
+			return true;
+		}
+	}
+	s->v = core_grow(s->v, s->n, &s->cap, sizeof(*s->v));
+	s->v[s->n++] = r;
+	return true;
+}
+
+/* BearSSL's form of a root; the bytes stay where they are. */
+static void
+tls_anchor(const struct tls_root *r, const void *blob,
+    br_x509_trust_anchor *ta)
+{
+	/* The library only reads them, through pointers without const. */
+	unsigned char *p = (unsigned char *)(uintptr_t)blob + r->off;
+
+	memset(ta, 0, sizeof(*ta));
+	ta->dn.data = p;
+	ta->dn.len = r->dn;
+	ta->flags = r->ca ? BR_X509_TA_CA : 0;
+	p += r->dn;
+	if (r->curve) {
+		ta->pkey.key_type = BR_KEYTYPE_EC;
+		ta->pkey.key.ec.curve = r->curve;
+		ta->pkey.key.ec.q = p;
+		ta->pkey.key.ec.qlen = r->a;
+	} else {
+		ta->pkey.key_type = BR_KEYTYPE_RSA;
+		ta->pkey.key.rsa.n = p;
+		ta->pkey.key.rsa.nlen = r->a;
+		ta->pkey.key.rsa.e = p + r->a;
+		ta->pkey.key.rsa.elen = r->b;
+	}
+}
+
+/* Adds the roots of that name to ta[n..max); the new n. */
+static size_t
+tls_store_find(const struct tls_store *s, struct slice dn,
+    br_x509_trust_anchor *ta, size_t n, size_t max)
+{
+	uint32_t hash = tls_dn_hash(dn);
+	const struct tls_root *r;
+	size_t i;
+
+	for (r = tls_roots; s->builtin && r->dn; r++)
+		if (r->hash == hash && r->dn == dn.n && n < max &&
+		    !memcmp(tls_root_bytes + r->off, dn.p, dn.n))
+			tls_anchor(r, tls_root_bytes, &ta[n++]);
+	for (i = 0; i < s->n; i++) {
+		r = &s->v[i];
+		if (r->hash == hash && r->dn == dn.n && n < max &&
+		    !memcmp(s->bytes.p + r->off, dn.p, dn.n))
+			tls_anchor(r, s->bytes.p, &ta[n++]);
+	}
+	return n;
+}
+
+/* Value of a base64 digit; 64 for anything else. */
+static unsigned
+tls_base64_digit(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A') :
+	    c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 26 :
+	    c >= '0' && c <= '9' ? (unsigned)(c - '0') + 52 :
+	    c == '+' ? 62 : c == '/' ? 63 : 64;
+}
+
+/* Decodes base64 with blanks anywhere; false: another character. */
+static bool
+tls_base64(struct slice s, struct str *out)
+{
+	uint32_t acc = 0;
+	unsigned bits = 0, v;
+	size_t i;
+
+	if (!str_reserve(out, s.n / 4 * 3 + 3))
+		return false;
+	for (i = 0; i < s.n && s.p[i] != '='; i++) {
+		if (text_is_space(s.p[i]))
+			continue;
+		v = tls_base64_digit(s.p[i]);
+		if (v == 64)
+			return false;
+		acc = acc << 6 | v;
+		bits += 6;
+		if (bits >= 8) {
+			bits -= 8;
+			out->p[out->len++] = (char)(acc >> bits);
+		}
+	}
+	for (; i < s.n; i++)
+		if (s.p[i] != '=' && !text_is_space(s.p[i]))
+			return false;
+	out->p[out->len] = 0;
+	return true;
+}
+
+/* Adds every certificate of PEM text; how many.  Broken ones are skipped. */
+static size_t
+tls_pem(struct tls_store *store, struct slice text, const char *origin)
+{
+	static const char begin[] = "-----BEGIN CERTIFICATE-----";
+	static const char end[] = "-----END";
+	struct slice body;
+	struct tls_cert c;
+	struct str der;
+	const char *p, *q;
+	size_t good = 0, nth = 0;
+
+	str_init(&der, LIM_PEM);
+	while ((p = memmem(text.p, text.n, begin, sizeof(begin) - 1))) {
+		p += sizeof(begin) - 1;
+		body = (struct slice){ p, (size_t)(text.p + text.n - p) };
+		q = memmem(body.p, body.n, end, sizeof(end) - 1);
+		body.n = q ? (size_t)(q - p) : body.n;
+		text.n -= (size_t)(body.p + body.n - text.p);
+		text.p = body.p + body.n;
+		str_reset(&der);
+		nth++;
+		if (q && tls_base64(body, &der) &&
+		    tls_cert_parse(str_slice(&der), &c) &&
+		    tls_store_add(store, &c))
+			good++;
+		else
+			log_debug("tls", "certificate %zu of '%s' cannot be "
+			    "used; it is left out", nth, origin);
+	}
+	str_clear(&der);
+	return good;
+}
+
+/* Adds a file's certificates; one without any is an error. */
+static int
+tls_load_file(struct tls_store *s, const char *path, struct err *e)
+{
+	struct str text;
+	int r;
+
+	str_init(&text, LIM_PEM);
+	r = file_read(path, LIM_PEM, &text, e);
+	if (!r && !tls_pem(s, str_slice(&text), path))
+		r = err_set(e, ERR_TLS, "there is no usable certificate in "
+		    "'%s' (PEM text is expected)", path);
+	str_clear(&text);
+	return r;
+}
+
+/* 12345678.0: a link that c_rehash made; OpenSSL looks at no others. */
+static bool
+tls_is_hash_name(const char *s)
+{
+	return strspn(s, "0123456789abcdef") == 8 && s[8] == '.' && s[9] &&
+	    !s[9 + strspn(s + 9, "0123456789")];
+}
+
+/* Adds the certificates of a folder: its hash links or else all files. */
+static int
+tls_load_dir(struct tls_store *s, const char *dir, struct err *e)
+{
+	struct strv names = { 0 };
+	bool hashed = false;
+	size_t i, before = s->n;
+	char *path;
+
+	if (file_list(dir, &names, e) < 0)
+		return -1;
+	for (i = 0; i < names.n; i++)
+		hashed |= tls_is_hash_name(names.v[i]);
+	for (i = 0; i < names.n; i++) {
+		if (hashed && !tls_is_hash_name(names.v[i]))
+			continue;
+		path = file_join(dir, names.v[i]);
+		tls_load_file(s, path, NULL);
+		free(path);
+	}
+	str_list_clear(&names);
+	if (s->n == before)
+		return err_set(e, ERR_TLS,
+		    "there is no usable certificate in the folder '%s'", dir);
+	return 0;
+}
+
+static const char *
+tls_env(const char *name)
+{
+	const char *s = getenv(name);
+
+	return s && *s ? s : NULL;
+}
+
+/*
+ * SSL_CERT_FILE and SSL_CERT_DIR (a colon list) stand in place of the
+ * compiled-in roots, as with OpenSSL; NODE_EXTRA_CA_CERTS adds, and is left
+ * out with a warning where it cannot be read, as Node does.
+ */
+static int
+tls_store_load(struct tls_store *s, struct err *e)
+{
+	const char *file = tls_env("SSL_CERT_FILE");
+	const char *dirs = tls_env("SSL_CERT_DIR");
+	const char *extra = tls_env("NODE_EXTRA_CA_CERTS");
+	struct slice list = str_of(dirs), item;
+	struct err why = { 0 };
+	char *dir;
+	int r;
+
+	if (s->loaded)
+		return 0;
+	tls_store_clear(s);
+	s->builtin = !file && !dirs;
+	if (file && tls_load_file(s, file, e) < 0)
+		return err_wrap(e, "SSL_CERT_FILE");
+	while (dirs && text_item(&list, ':', &item)) {
+		if (!item.n)
+			continue;
+		dir = core_memdup(item.p, item.n);
+		r = tls_load_dir(s, dir, e);
+		free(dir);
+		if (r < 0)
+			return err_wrap(e, "SSL_CERT_DIR");
+	}
+	if (extra && tls_load_file(s, extra, &why) < 0)
+		log_warn("NODE_EXTRA_CA_CERTS: %s; going on without it",
+		    why.msg);
+	s->loaded = true;
+	log_debug("tls", "%zu roots from files, the compiled-in ones %s",
+	    s->n, s->builtin ? "too" : "not");
+	return 0;
+}
+
+#if defined(SA_BOOTSTRAP) || defined(SA_TESTING)
+/* By name, then by content: the order of the files makes no difference. */
+static int
+tls_by_hash(const void *a, const void *b, void *arg)
+{
+	const struct tls_root *x = a, *y = b;
+	const struct str *bytes = arg;
+	size_t n = (size_t)x->dn + x->a + x->b, m = (size_t)y->dn + y->a + y->b;
+	int r;
+
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	r = memcmp(bytes->p + x->off, bytes->p + y->off, n < m ? n : m);
+	return r ? r : n < m ? -1 : n > m;
+}
+
+/* Prints roots.h of the PEM files argv[0..argc); an exit status. */
+static int
+tls_gen_roots(int argc, char **argv)
+{
+	struct tls_store s = { 0 };
+	struct err e = { 0 };
+	size_t i, k, off = 0;
+	int j;
+
+	tls_store_clear(&s);
+	for (j = 0; j < argc; j++) {
+		if (tls_load_file(&s, argv[j], &e) < 0) {
+			fprintf(stderr, "%s\n", e.msg);
+			return 1;
+		}
+	}
+	if (s.n)
+		qsort_r(s.v, s.n, sizeof(*s.v), tls_by_hash, &s.bytes);
+	printf("/* %zu roots, %zu bytes; made from PEM files */\n"
+	    "static const struct tls_root tls_roots[] = {\n", s.n,
+	    s.bytes.len);
+	for (i = 0; i < s.n; i++) {
+		struct tls_root *r = &s.v[i];
+
+		printf("\t{ 0x%08x, %zu, %u, %u, %u, %u, %u },\n", r->hash, off,
+		    r->dn, r->a, r->b, r->curve, r->ca);
+		off += (size_t)r->dn + r->a + r->b;
+	}
+	printf("\t{ 0, 0, 0, 0, 0, 0, 0 }\n};\n"
+	    "static const unsigned char tls_root_bytes[] = {");
+	for (i = 0; i < s.n; i++)
+		for (k = 0; k < (size_t)s.v[i].dn + s.v[i].a + s.v[i].b; k++)
+			printf("%s%d,", k % 20 ? "" : "\n",
+			    (unsigned char)s.bytes.p[s.v[i].off + k]);
+	printf("\n0};\n");
+	tls_store_clear(&s);
+	return fflush(stdout) ? 1 : 0;
+}
+#endif
+
+/* The i-th certificate of the chain. */
+static struct slice
+tls_chain_get(const struct tls_x509 *x, size_t i)
+{
+	size_t from = i ? x->end[i - 1] : 0;
+
+	return (struct slice){ x->chain.p + from, x->end[i] - from };
+}
+
+static struct tls_x509 *
+tls_x509_of(const br_x509_class **handle)
+{
+	return (struct tls_x509 *)(void *)handle;
+}
+
+static void
+tls_x509_start_chain(const br_x509_class **h, const char *name)
+{
+	struct tls_x509 *x = tls_x509_of(h);
+
+	(void)name;	/* ours, which is there for addresses too */
+	str_reset(&x->chain);
+	x->n = 0;
+	x->over = false;
+}
+
+static void
+tls_x509_start_cert(const br_x509_class **h, uint32_t length)
+{
+	struct tls_x509 *x = tls_x509_of(h);
+
+	if (x->n == TLS_CHAIN || length > TLS_CHAIN_BYTES)
+		x->over = true;
+}
+
+static void
+tls_x509_append(const br_x509_class **h, const unsigned char *p, size_t n)
+{
+	struct tls_x509 *x = tls_x509_of(h);
+
+	if (!x->over)
+		str_add(&x->chain, p, n);
+	x->over |= x->chain.full;
+}
+
+static void
+tls_x509_end_cert(const br_x509_class **h)
+{
+	struct tls_x509 *x = tls_x509_of(h);
+
+	if (!x->over)
+		x->end[x->n++] = x->chain.len;
+}
+
+/* The roots that the chain's names ask for. */
+static size_t
+tls_x509_anchors(struct tls_x509 *x)
+{
+	struct tls_cert c;
+	size_t i, n = 0;
+
+	for (i = 0; i < x->n; i++) {
+		if (!tls_cert_parse(tls_chain_get(x, i), &c))
+			continue;	/* the check will say so */
+		if (!i)		/* a server that is itself a root */
+			n = tls_store_find(x->store, c.subject, x->anchor, n,
+			    TLS_ANCHORS);
+		n = tls_store_find(x->store, c.issuer, x->anchor, n,
+		    TLS_ANCHORS);
+	}
+	return n;
+}
+
+/* Whether the first certificate is for the address. */
+static bool
+tls_x509_has_ip(const struct tls_x509 *x)
+{
+	struct tls_cert c;
+	struct slice v;
+	unsigned tag;
+
+	if (!x->n || !tls_cert_parse(tls_chain_get(x, 0), &c))
+		return false;
+	while (tls_der(&c.san, &tag, &v, NULL))
+		if (tag == 0x87 && v.n == x->iplen &&
+		    !memcmp(v.p, x->ip, v.n))
+			return true;
+	return false;
+}
+
+static unsigned
+tls_x509_end_chain(const br_x509_class **h)
+{
+	struct tls_x509 *x = tls_x509_of(h);
+	const br_x509_class **min = &x->min.vtable;
+	struct slice der;
+	unsigned r;
+	size_t i;
+	int id;
+
+	if (x->over)
+		return BR_ERR_X509_LIMIT_EXCEEDED;
+	br_x509_minimal_init(&x->min, &br_sha256_vtable, x->anchor,
+	    tls_x509_anchors(x));
+	br_x509_minimal_set_rsa(&x->min, br_rsa_pkcs1_vrfy_get_default());
+	br_x509_minimal_set_ecdsa(&x->min, br_ec_get_default(),
+	    br_ecdsa_vrfy_asn1_get_default());
+	id = br_sha256_ID;
+	br_x509_minimal_set_hash(&x->min, id, &br_sha256_vtable);
+	br_x509_minimal_set_hash(&x->min, br_sha384_ID, &br_sha384_vtable);
+	br_x509_minimal_set_hash(&x->min, br_sha512_ID, &br_sha512_vtable);
+	(*min)->start_chain(min, x->iplen ? NULL : x->name);
+	for (i = 0; i < x->n; i++) {
+		der = tls_chain_get(x, i);
+		(*min)->start_cert(min, (uint32_t)der.n);
+		if (der.n)
+			(*min)->append(min, (const unsigned char *)der.p,
+			    der.n);
+		(*min)->end_cert(min);
+	}
+	r = (*min)->end_chain(min);
+	if (!r && x->iplen && !tls_x509_has_ip(x))
+		r = BR_ERR_X509_BAD_SERVER_NAME;
+	return r;
+}
+
+static const br_x509_pkey *
+tls_x509_get_pkey(const br_x509_class *const *h, unsigned *usages)
+{
+	const struct tls_x509 *x = (const void *)h;
+
+	return x->min.vtable->get_pkey(&x->min.vtable, usages);
+}
+
+static const br_x509_class tls_x509_class = {
+	sizeof(struct tls_x509),
+	tls_x509_start_chain,
+	tls_x509_start_cert,
+	tls_x509_append,
+	tls_x509_end_cert,
+	tls_x509_end_chain,
+	tls_x509_get_pkey
+};
+
+/* The host that is asked for: a name, or an address in digits. */
+static void
+tls_x509_init(struct tls_x509 *x, const struct tls_store *store,
+    const char *host)
+{
+	x->vtable = &tls_x509_class;
+	x->store = store;
+	str_init(&x->chain, TLS_CHAIN_BYTES);
+	x->n = 0;
+	x->name[0] = 0;
+	if (inet_pton(AF_INET, host, x->ip) == 1)
+		x->iplen = 4;
+	else if (inet_pton(AF_INET6, host, x->ip) == 1)
+		x->iplen = 16;
+	else
+		x->iplen = 0;
+	if (!x->iplen)
+		snprintf(x->name, sizeof(x->name), "%s", host);
+}
+
+/* YYYYMMDDHHMMSS out of a certificate's time; "" where it is none. */
+static void
+tls_when(struct slice t, char out[15])
+{
+	const char *century = "";
+
+	if (t.n == 13)		/* UTCTime: two digits of the year */
+		century = t.p[0] >= '5' ? "19" : "20";
+	else if (t.n != 15)
+		t.n = 0;
+	snprintf(out, 15, "%s%.*s", century, t.n ? (int)t.n - 1 : 0, t.p);
+}
+
+/* What is wrong with the dates: the first certificate out of its time. */
+static void
+tls_say_dates(const struct tls_x509 *x, struct str *out)
+{
+	char now[15], from[15], until[15];
+	time_t t = time(NULL);
+	struct tls_cert c;
+	struct tm tm;
+	size_t i;
+	bool late;
+
+	gmtime_r(&t, &tm);
+	strftime(now, sizeof(now), "%Y%m%d%H%M%S", &tm);
+	for (i = 0; i < x->n; i++) {
+		if (!tls_cert_parse(tls_chain_get(x, i), &c))
+			continue;
+		tls_when(c.from, from);
+		tls_when(c.until, until);
+		late = strcmp(now, until) > 0;
+		if (!late && strcmp(now, from) >= 0)
+			continue;
+		str_adds(out, "the certificate of '");
+		tls_dn_text(c.subject, out);
+		str_addf(out, "' %s on %.4s-%.2s-%.2s; today is %.4s-%.2s-%.2s"
+		    " by this machine's clock",
+		    late ? "ended" : "is only valid from",
+		    late ? until : from, (late ? until : from) + 4,
+		    (late ? until : from) + 6, now, now + 4, now + 6);
+		return;
+	}
+	str_adds(out, "a certificate has expired or is not valid yet, by this "
+	    "machine's clock");
+}
+
+/* Which names the server's certificate has instead of the one wanted. */
+static void
+tls_say_names(const struct tls_x509 *x, struct str *out)
+{
+	struct tls_cert c;
+	struct slice v;
+	unsigned tag, n = 0;
+
+	str_adds(out, "the certificate is for another name");
+	if (!x->n || !tls_cert_parse(tls_chain_get(x, 0), &c))
+		return;
+	while (tls_der(&c.san, &tag, &v, NULL)) {
+		if (tag != 0x82 || ++n > 4)
+			continue;
+		str_adds(out, n == 1 ? ": '" : ", '");
+		tls_put_name(out, v, 64);
+		str_addc(out, '\'');
+	}
+	if (n > 4)
+		str_adds(out, " and others");
+	if (!n) {
+		str_adds(out, ": '");
+		tls_dn_text(c.subject, out);
+		str_addc(out, '\'');
+	}
+}
+
+/* Who signed, and where a root would have to come from. */
+static void
+tls_say_root(const struct tls_x509 *x, struct str *out)
+{
+	struct tls_cert c;
+
+	str_adds(out, "the certificate is signed by '");
+	if (x->n && tls_cert_parse(tls_chain_get(x, x->n - 1), &c))
+		tls_dn_text(c.issuer, out);
+	else
+		str_adds(out, "(unreadable)");
+	str_addf(out, "', which is not among the trusted roots (%s); for a "
+	    "company's or a test CA name its PEM file in NODE_EXTRA_CA_CERTS"
+	    "%s", x->store->builtin ? "the compiled-in ones" :
+	    "those of SSL_CERT_FILE and SSL_CERT_DIR",
+	    x->store->builtin ? " or SSL_CERT_FILE" : "");
+}
+
+/* BearSSL's codes that users meet; 256 + n: the server sent alert n. */
+static const struct {
+	int code;
+	enum err_code kind;
+	const char *text;
+} tls_faults[] = {
+	{ BR_ERR_BAD_VERSION, ERR_TLS,
+	    "it does not speak TLS 1.2; is this an https port?" },
+	{ BR_ERR_UNSUPPORTED_VERSION, ERR_TLS,
+	    "it does not speak TLS 1.2 (1.3 alone is not supported); a local "
+	    "http gateway named by the base URL would help" },
+	{ BR_ERR_TOO_LARGE, ERR_NET, "a record is too large" },
+	{ BR_ERR_BAD_MAC, ERR_NET, "data were damaged on the way" },
+	{ BR_ERR_NO_RANDOM, ERR_TLS, "there are no random bytes" },
+	{ BR_ERR_UNKNOWN_TYPE, ERR_TLS,
+	    "what answers is not TLS; is this an https port?" },
+	{ BR_ERR_BAD_CIPHER_SUITE, ERR_TLS,
+	    "it chose a cipher that was not offered" },
+	{ BR_ERR_INVALID_ALGORITHM, ERR_TLS,
+	    "it uses an algorithm that was not offered" },
+	{ BR_ERR_BAD_SIGNATURE, ERR_TLS, "its signature is wrong" },
+	{ BR_ERR_WRONG_KEY_USAGE, ERR_TLS,
+	    "its certificate is not meant for this use" },
+	{ BR_ERR_NO_CLIENT_AUTH, ERR_TLS,
+	    "it demands a client certificate, which is not supported" },
+	{ BR_ERR_X509_EMPTY_CHAIN, ERR_TLS, "it sent no certificate" },
+	{ BR_ERR_X509_UNSUPPORTED, ERR_TLS,
+	    "a certificate uses a signature or key that is not supported "
+	    "(SHA-1, RSA-PSS, Ed25519 or an odd curve)" },
+	{ BR_ERR_X509_LIMIT_EXCEEDED, ERR_TLS,
+	    "its certificates or keys are too large" },
+	{ BR_ERR_X509_WRONG_KEY_TYPE, ERR_TLS,
+	    "its certificate's key does not fit the cipher" },
+	{ BR_ERR_X509_BAD_SIGNATURE, ERR_TLS,
+	    "a certificate's signature is wrong" },
+	{ BR_ERR_X509_DN_MISMATCH, ERR_TLS,
+	    "its certificates are in the wrong order or do not belong "
+	    "together" },
+	{ BR_ERR_X509_CRITICAL_EXTENSION, ERR_TLS,
+	    "a certificate has a critical extension that is not supported "
+	    "(such as name constraints)" },
+	{ BR_ERR_X509_NOT_CA, ERR_TLS,
+	    "a certificate was signed by one that is not a CA" },
+	{ BR_ERR_X509_FORBIDDEN_KEY_USAGE, ERR_TLS,
+	    "a certificate is not meant for this use" },
+	{ BR_ERR_X509_WEAK_PUBLIC_KEY, ERR_TLS,
+	    "a certificate's key is too short" },
+	{ 256 + 40, ERR_TLS, "it accepts none of the TLS 1.2 ciphers and "
+	    "signatures offered (ECDHE with AES-GCM or ChaCha20); a local "
+	    "http gateway named by the base URL would help" },
+	{ 256 + 42, ERR_TLS, "it wants a client certificate" },
+	{ 256 + 70, ERR_TLS, "it refuses TLS 1.2 (1.3 alone is not "
+	    "supported); a local http gateway named by the base URL would "
+	    "help" },
+	{ 256 + 71, ERR_TLS, "it finds the ciphers offered too weak" },
+	{ 256 + 80, ERR_NET, "it had an internal error" },
+	{ 256 + 112, ERR_TLS, "it does not know that host name" },
+	{ 256 + 116, ERR_TLS, "it wants a client certificate" },
+};
+
+/* Turns the engine's code into an error; returns -1. */
+static int
+tls_fault(const struct tls *t, int code, struct err *e)
+{
+	enum err_code kind = ERR_TLS;
+	struct str why;
+	size_t i;
+
+	str_init(&why, LIM_MSG);
+	for (i = 0; i < LENGTH(tls_faults) && !why.len; i++) {
+		if (tls_faults[i].code == code) {
+			str_adds(&why, tls_faults[i].text);
+			kind = tls_faults[i].kind;
+		}
+	}
+	if (code == BR_ERR_X509_EXPIRED || code == BR_ERR_X509_TIME_UNKNOWN)
+		tls_say_dates(&t->x509, &why);
+	else if (code == BR_ERR_X509_BAD_SERVER_NAME)
+		tls_say_names(&t->x509, &why);
+	else if (code == BR_ERR_X509_NOT_TRUSTED)
+		tls_say_root(&t->x509, &why);
+	else if (!why.len && code >= 256)
+		str_addf(&why, "alert %d was %s", code & 255,
+		    code < 512 ? "received" : "sent");
+	else if (!why.len && code > BR_ERR_X509_OK)
+		str_adds(&why, "a certificate is malformed");
+	else if (!why.len)
+		str_adds(&why, "it breaks the TLS protocol");
+	err_set(e, kind, "no secure connection to '%s': %s (TLS error %d)",
+	    t->peer, why.p, code);
+	str_clear(&why);
+	return -1;
+}
+
+/* The six AEAD suites of TLS 1.2; AES first where the processor has it. */
+static void
+tls_suites(br_ssl_engine_context *eng)
+{
+	static const uint16_t aes_first[] = {
+		BR_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+		BR_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+		BR_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+		BR_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		BR_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+		BR_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+	};
+	uint16_t suites[LENGTH(aes_first)];
+
+	memcpy(suites, aes_first, sizeof(suites));
+	if (!br_aes_x86ni_ctr_get_vtable()) {
+		memcpy(suites, aes_first + 2, 2 * sizeof(*suites));
+		memcpy(suites + 2, aes_first, 2 * sizeof(*suites));
+	}
+	br_ssl_engine_set_suites(eng, suites, LENGTH(suites));
+}
+
+/* BearSSL's "full" profile less what no server of today needs. */
+static void
+tls_profile(struct tls *t)
+{
+	static const char *alpn[] = { "http/1.1" };
+	br_ssl_engine_context *eng = &t->ssl.eng;
+	unsigned char seed[32];
+
+	br_ssl_client_zero(&t->ssl);
+	br_ssl_engine_set_versions(eng, BR_TLS12, BR_TLS12);
+	tls_suites(eng);
+	br_ssl_engine_set_default_rsavrfy(eng);
+	br_ssl_engine_set_default_ecdsa(eng);
+	br_ssl_engine_set_hash(eng, br_sha256_ID, &br_sha256_vtable);
+	br_ssl_engine_set_hash(eng, br_sha384_ID, &br_sha384_vtable);
+	br_ssl_engine_set_hash(eng, br_sha512_ID, &br_sha512_vtable);
+	br_ssl_engine_set_prf_sha256(eng, &br_tls12_sha256_prf);
+	br_ssl_engine_set_prf_sha384(eng, &br_tls12_sha384_prf);
+	br_ssl_engine_set_default_aes_gcm(eng);
+	br_ssl_engine_set_default_chapol(eng);
+	br_ssl_engine_set_x509(eng, &t->x509.vtable);
+	br_ssl_engine_set_protocol_names(eng, alpn, LENGTH(alpn));
+	br_ssl_engine_add_flags(eng, BR_OPT_NO_RENEGOTIATION);
+	br_ssl_engine_set_buffer(eng, t->buf, sizeof(t->buf), 1);
+	/* Its own sources (RDRAND, /dev/urandom) are not relied on. */
+	core_random(seed, sizeof(seed));
+	br_ssl_engine_inject_entropy(eng, seed, sizeof(seed));
+	explicit_bzero(seed, sizeof(seed));
+}
+
+/* send(2) that no signal disturbs; -1 with errno EAGAIN: later. */
+static ssize_t
+tls_fd_send(int fd, const struct iovec *v, size_t n)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)v,
+	    .msg_iovlen = n };
+	ssize_t r;
+
+	if (core_fault(FAULT_WRITE)) {
+		errno = EPIPE;
+		return -1;
+	}
+	do {
+		r = sendmsg(fd, &m, MSG_NOSIGNAL);
+	} while (r < 0 && errno == EINTR && !io_stopped());
+	return r;
+}
+
+/* Sends one pending piece; false: no progress (see want, out_errno). */
+static bool
+tls_step_out(struct tls *t)
+{
+	br_ssl_engine_context *eng = &t->ssl.eng;
+	struct iovec v;
+	ssize_t r;
+
+	v.iov_base = br_ssl_engine_sendrec_buf(eng, &v.iov_len);
+	r = tls_fd_send(t->fd, &v, 1);
+	if (r > 0) {
+		t->moved += (uint64_t)r;
+		br_ssl_engine_sendrec_ack(eng, (size_t)r);
+		return true;
+	}
+	if (r < 0 && (errno == EAGAIN || errno == EINTR))
+		t->want |= POLLOUT;
+	else
+		t->out_errno = r < 0 ? errno : EPIPE;
+	return false;
+}
+
+/* Receives what is there; false: no progress (see want, in_end, e). */
+static bool
+tls_step_in(struct tls *t, struct err *e)
+{
+	br_ssl_engine_context *eng = &t->ssl.eng;
+	unsigned char *p;
+	size_t n;
+	ssize_t r;
+
+	p = br_ssl_engine_recvrec_buf(eng, &n);
+	r = io_read(t->fd, p, n);
+	if (r > 0) {
+		t->moved += (uint64_t)r;
+		br_ssl_engine_recvrec_ack(eng, (size_t)r);
+		return true;
+	}
+	if (!r)
+		t->in_end = true;
+	else if (errno == EAGAIN || errno == EINTR)
+		t->want |= POLLIN;
+	else
+		err_set(e, ERR_NET, "the connection to '%s' broke: %s",
+		    t->peer, strerror(errno));
+	return false;
+}
+
+/*
+ * Moves records both ways as far as that goes without waiting.  -1: broken;
+ * the end of the stream and a failed way out are flags, since an answer may
+ * still have to be read.
+ */
+static int
+tls_pump(struct tls *t, struct err *e)
+{
+	br_ssl_engine_context *eng = &t->ssl.eng;
+	struct err local = { 0 };
+	bool out = true, in = true;
+	unsigned st;
+	int code;
+
+	if (t->pid != core.pid)
+		BUG("a TLS connection is used in another process");
+	t->want = 0;
+	while (out || in) {
+		st = br_ssl_engine_current_state(eng);
+		if (st & BR_SSL_CLOSED)
+			break;
+		out = out && (st & BR_SSL_SENDREC) && !t->out_errno &&
+		    tls_step_out(t);
+		st = br_ssl_engine_current_state(eng);
+		in = in && (st & BR_SSL_RECVREC) && !(st & BR_SSL_RECVAPP) &&
+		    !t->in_end && tls_step_in(t, &local);
+		if (local.code) {
+			if (e && !e->code)
+				*e = local;
+			return -1;
+		}
+	}
+	code = br_ssl_engine_last_error(eng);
+	return code ? tls_fault(t, code, e) : 0;
+}
+
+/* What to poll for after TLS_AGAIN. */
+static short
+tls_events(const struct tls *t)
+{
+	return t->want ? t->want : POLLIN;
+}
+
+/* Whether the handshake is done; closing counts as done. */
+static bool
+tls_is_ready(const struct tls *t)
+{
+	return br_ssl_engine_current_state(&t->ssl.eng) &
+	    (BR_SSL_SENDAPP | BR_SSL_RECVAPP | BR_SSL_CLOSED);
+}
+
+static int
+tls_handshake(struct tls *t, int64_t deadline, struct err *e)
+{
+	int r;
+
+	for (;;) {
+		if (tls_pump(t, e) < 0)
+			return -1;
+		if (tls_is_ready(t))
+			break;
+		if (t->in_end || t->out_errno)
+			return err_set(e, ERR_NET, "'%s' closed the connection "
+			    "during the TLS handshake", t->peer);
+		r = io_wait1(t->fd, tls_events(t), deadline, e);
+		if (r < 0)
+			return -1;
+		if (!r)
+			return err_set(e, ERR_TIMEOUT, "'%s' did not finish "
+			    "the TLS handshake in time", t->peer);
+	}
+	if (br_ssl_engine_current_state(&t->ssl.eng) & BR_SSL_CLOSED)
+		return err_set(e, ERR_NET, "'%s' closed the connection during "
+		    "the TLS handshake", t->peer);
+	return 0;
+}
+
+/*
+ * Makes fd (connected, non-blocking, borrowed) a secure connection to host.
+ * `ses` is the place for this peer's session: used if it holds one, filled
+ * at the end.  Roots are read now if they were not yet.
+ */
+static int
+tls_open(struct tls *t, struct tls_store *store, struct tls_session *ses,
+    int fd, const char *host, int port, int64_t deadline, struct err *e)
+{
+	bool again;
+
+	if (tls_store_load(store, e) < 0)
+		return -1;
+	t->fd = fd;
+	t->pid = core.pid;
+	t->in_end = false;
+	t->out_errno = 0;
+	snprintf(t->peer, sizeof(t->peer), "%s:%d", host, port);
+	tls_x509_init(&t->x509, store, host);
+	tls_profile(t);
+	again = !strcmp(ses->peer, t->peer);
+	if (again)
+		br_ssl_engine_set_session_parameters(&t->ssl.eng, &ses->p);
+	if (!br_ssl_client_reset(&t->ssl, t->x509.iplen ? NULL : host, again))
+		return tls_fault(t, br_ssl_engine_last_error(&t->ssl.eng), e);
+	ses->peer[0] = 0;
+	if (tls_handshake(t, deadline, e) < 0) {
+		str_clear(&t->x509.chain);
+		return -1;
+	}
+	log_debug("tls", "'%s': suite %04x, %s", t->peer,
+	    t->ssl.eng.session.cipher_suite,
+	    t->x509.n ? "certificate accepted" : "session resumed");
+	str_clear(&t->x509.chain);
+	br_ssl_engine_get_session_parameters(&t->ssl.eng, &ses->p);
+	if (ses->p.session_id_len)
+		memcpy(ses->peer, t->peer, sizeof(ses->peer));
+	return 0;
+}
+
+/*
+ * The next bytes: > 0; 0 at an announced end; TLS_AGAIN; -1 broken, which
+ * an end that was not announced is too (somebody may have cut it).
+ */
+static ssize_t
+tls_recv(struct tls *t, void *buf, size_t max, struct err *e)
+{
+	br_ssl_engine_context *eng = &t->ssl.eng;
+	unsigned char *p;
+	size_t n;
+	int tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		p = br_ssl_engine_recvapp_buf(eng, &n);
+		if (p && n) {
+			n = n < max ? n : max;
+			memcpy(buf, p, n);
+			br_ssl_engine_recvapp_ack(eng, n);
+			return (ssize_t)n;
+		}
+		if (!tries && tls_pump(t, e) < 0)
+			return -1;
+	}
+	if (br_ssl_engine_current_state(eng) & BR_SSL_CLOSED)
+		return 0;
+	if (t->in_end)
+		return err_set(e, ERR_NET, "the connection to '%s' was cut",
+		    t->peer);
+	return TLS_AGAIN;
+}
+
+/* Takes bytes to send as far as there is room: how many; -1 broken. */
+static ssize_t
+tls_send(struct tls *t, const void *data, size_t max, struct err *e)
+{
+	unsigned char *p;
+	size_t n = 0;
+
+	p = br_ssl_engine_sendapp_buf(&t->ssl.eng, &n);
+	if (p && n) {
+		n = n < max ? n : max;
+		memcpy(p, data, n);
+		br_ssl_engine_sendapp_ack(&t->ssl.eng, n);
+	} else {
+		n = 0;
+	}
+	if (t->out_errno)
+		return err_set(e, ERR_NET, "cannot send to '%s': %s", t->peer,
+		    strerror(t->out_errno));
+	if (br_ssl_engine_current_state(&t->ssl.eng) & BR_SSL_CLOSED)
+		return err_set(e, ERR_NET, "'%s' closed the connection",
+		    t->peer);
+	return (ssize_t)n;
+}
+
+/* Sends what tls_send() took.  1: all; 0: some is left; -1 broken. */
+static int
+tls_flush(struct tls *t, struct err *e)
+{
+	br_ssl_engine_flush(&t->ssl.eng, 0);
+	if (tls_pump(t, e) < 0)
+		return -1;
+	if (t->out_errno)
+		return err_set(e, ERR_NET, "cannot send to '%s': %s", t->peer,
+		    strerror(t->out_errno));
+	return !(br_ssl_engine_current_state(&t->ssl.eng) & BR_SSL_SENDREC);
+}
+
+/* Says good-bye if that takes no waiting, and forgets the keys. */
+static void
+tls_close(struct tls *t)
+{
+	if (t->pid == core.pid && !t->out_errno && !t->in_end &&
+	    tls_is_ready(t)) {
+		br_ssl_engine_close(&t->ssl.eng);
+		tls_pump(t, NULL);
+	}
+	explicit_bzero(&t->ssl, sizeof(t->ssl));
+	t->fd = -1;
+}
+
+/*=== [http] look-up, proxy, HTTP/1.1, keep-alive, what may be retried =======
+ * uses: core str err log text sig io dns tls
+ *
+ * A client with one connection that it keeps.  Every wait has a limit and
+ * ends with a stop signal.  While a request goes out an answer is already
+ * listened for: a server that refuses a large body says so early.  A kept
+ * connection that turns out dead before the first byte of an answer is
+ * replaced once, silently.
+ *
+ * ERR_NET and ERR_TIMEOUT are worth another try; ERR_TLS, ERR_DENIED (the
+ * proxy), ERR_NOTFOUND (no such host), ERR_USAGE (the address) and ERR_API
+ * (a redirect) are not.  Texts never hold a proxy's password.
+ *
+ * After a fork the child may go on with the same struct: the connection is
+ * the parent's and is forgotten, names and TLS sessions are still good.
+ *==========================================================================*/
+
+#define LIM_HEAD (64u << 10)	/* a response's head; also its trailer */
+#define HTTP_READ 16384
+#define HTTP_LOOKUP 20000	/* ms; limits where a request gives none */
+#define HTTP_CONNECT 30000
+#define HTTP_HANDSHAKE 30000
+#define HTTP_IDLE 300000
+#define HTTP_STAGGER 250	/* ms before the next address is tried too */
+#define HTTP_LAST_WORDS 2000	/* ms for an answer when sending broke */
+#define HTTP_UNACKED 60000	/* ms that sent bytes may go unacknowledged */
+#define HTTP_CACHE 4		/* hosts whose addresses and keys are kept */
+
+struct http_url {
+	bool secure;
+	char *host;		/* lower case, no brackets */
+	int port;
+	char *path;		/* with the query; starts with a slash */
+};
+
+/* How to get there. */
+struct http_proxy {
+	char *host;		/* NULL: directly */
+	int port;
+	char *auth;		/* base64 of user:password, or NULL */
+};
+
+struct http_req {
+	const char *method;
+	const char *url;
+	const char *const *headers;	/* "Name: value", NULL-ended */
+	const struct slice *body;	/* pieces, sent one after another */
+	size_t nbody;
+	int64_t lookup_ms, connect_ms, handshake_ms;	/* 0: as usual */
+	int64_t head_ms;	/* from the request to the response's head */
+	int64_t idle_ms;	/* of silence, anew with each byte */
+	int64_t deadline;	/* for all of it; 0, IO_FOREVER: none */
+};
+
+struct http_resp {
+	int status;
+	int minor;		/* of HTTP/1.x */
+	struct str head;	/* the header lines */
+};
+
+enum http_framing {
+	HTTP_NONE,		/* no body */
+	HTTP_LENGTH,
+	HTTP_CHUNKED,
+	HTTP_CLOSE		/* up to the end of the connection */
+};
+
+/* Where in the chunked coding we are (RFC 9112, 7.1). */
+enum http_place {
+	CHUNK_SIZE,
+	CHUNK_EXT,		/* behind the digits, up to the line's end */
+	CHUNK_DATA,
+	CHUNK_CR,		/* the line end behind the data */
+	CHUNK_LF,
+	CHUNK_TRAILER,		/* at the start of a line */
+	CHUNK_LINE,		/* within one */
+	CHUNK_LAST,		/* the LF of the empty line */
+	CHUNK_END
+};
+
+struct http_chunk {
+	enum http_place at;
+	int digits;
+	uint64_t left;		/* of the size, then of the data */
+	size_t other;		/* extension and trailer bytes so far */
+};
+
+struct http_host {
+	char *name;
+	struct dns_list list;
+};
+
+struct http {
+	char *proxy[2];		/* of http and https, as given */
+	char *no_proxy;
+	struct http_host host[HTTP_CACHE];
+	struct tls_session session[HTTP_CACHE];
+	unsigned next_host, next_session;
+	struct tls_store store;
+	struct tls *tls;	/* made at the first https connection */
+
+	/* the connection */
+	int fd;			/* -1: none */
+	pid_t pid;		/* whose it is */
+	bool secure;
+	char *key;		/* where it leads, and through what */
+	char who[320];		/* the other side, for messages */
+	struct str in;		/* bytes received and not yet used */
+	size_t at;		/* where in it we are */
+	uint64_t moved;		/* bytes on the wire */
+
+	/* the exchange */
+	int64_t idle_ms, deadline;
+	bool busy;		/* between http_send() and http_done() */
+	bool keep;		/* may serve another one afterwards */
+	bool done;		/* the body's end was reached */
+	enum http_framing framing;
+	uint64_t left;
+	struct http_chunk chunk;
+};
+
+static void
+http_url_clear(struct http_url *u)
+{
+	free(u->host);
+	free(u->path);
+	*u = (struct http_url){ 0 };
+}
+
+/* host[:port] or [IPv6][:port]; false: neither. */
+static bool
+http_authority(struct slice s, int port, char **host, int *out)
+{
+	const char *colon;
+	struct slice name = s;
+	unsigned char bin[16];
+	int64_t n = port;
+	size_t i;
+
+	if (s.n && s.p[0] == '[') {
+		colon = memchr(s.p, ']', s.n);
+		if (!colon)
+			return false;
+		name = (struct slice){ s.p + 1, (size_t)(colon - s.p) - 1 };
+		s.n -= (size_t)(colon + 1 - s.p);
+		s.p = colon + 1;
+	} else {
+		colon = s.n ? memchr(s.p, ':', s.n) : NULL;
+		name.n = colon ? (size_t)(colon - s.p) : s.n;
+		s.p += name.n;
+		s.n -= name.n;
+	}
+	if (s.n && (s.p[0] != ':' || (s.n > 1 && !text_int((struct slice){
+	    s.p + 1, s.n - 1 }, 1, 65535, &n))))
+		return false;
+	if (!name.n || name.n > 253)
+		return false;
+	*host = core_memdup(name.p, name.n);
+	*out = (int)n;
+	for (i = 0; i < name.n; i++) {
+		(*host)[i] = (char)tolower((unsigned char)name.p[i]);
+		if (!isalnum((unsigned char)name.p[i]) &&
+		    !strchr("-._:", name.p[i]))
+			goto bad;
+	}
+	if (!memchr(name.p, ':', name.n) ||
+	    inet_pton(AF_INET6, *host, bin) == 1)
+		return true;
+bad:
+	free(*host);
+	*host = NULL;
+	return false;
+}
+
+/* Only what is a URL goes on; the fragment is dropped. */
+static int
+http_url_parse(const char *url, struct http_url *u, struct err *e)
+{
+	struct slice rest, auth;
+	size_t i;
+
+	*u = (struct http_url){ 0 };
+	for (i = 0; url[i]; i++)
+		if (url[i] <= ' ' || url[i] > '~')
+			return err_set(e, ERR_USAGE, "an address may have "
+			    "neither blanks nor letters beyond ASCII");
+	u->secure = !strncasecmp(url, "https://", 8);
+	if (!u->secure && strncasecmp(url, "http://", 7))
+		return err_set(e, ERR_USAGE, "'%.200s' is not an http or "
+		    "https address", url);
+	rest = str_of(url + (u->secure ? 8 : 7));
+	auth = (struct slice){ rest.p, strcspn(rest.p, "/?#") };
+	if (memchr(auth.p, '@', auth.n))
+		return err_set(e, ERR_USAGE, "an address with a user name in "
+		    "it is not supported; use a header");
+	if (!http_authority(auth, u->secure ? 443 : 80, &u->host, &u->port))
+		return err_set(e, ERR_USAGE, "'%.200s' has no valid host and "
+		    "port", url);
+	rest.p += auth.n;
+	rest.n = strcspn(rest.p, "#");
+	u->path = core_alloc(rest.n + 2);
+	snprintf(u->path, rest.n + 2, "%s%.*s", *rest.p == '/' ? "" : "/",
+	    (int)rest.n, rest.p);
+	return 0;
+}
+
+/* host:port; the port is left out where `usual` is it. */
+static void
+http_put_host(struct str *out, const char *host, int port, int usual)
+{
+	bool ipv6 = strchr(host, ':') != NULL;
+
+	str_addf(out, "%s%s%s", ipv6 ? "[" : "", host, ipv6 ? "]" : "");
+	if (port != usual)
+		str_addf(out, ":%d", port);
+}
+
+/* Percent signs resolved. */
+static void
+http_unescape(struct slice s, struct str *out)
+{
+	size_t i;
+
+	for (i = 0; i < s.n; i++) {
+		if (s.p[i] == '%' && s.n - i > 2 &&
+		    isxdigit((unsigned char)s.p[i + 1]) &&
+		    isxdigit((unsigned char)s.p[i + 2])) {
+			char hex[3] = { s.p[i + 1], s.p[i + 2], 0 };
+
+			str_addc(out, (char)strtoul(hex, NULL, 16));
+			i += 2;
+		} else {
+			str_addc(out, s.p[i]);
+		}
+	}
+}
+
+static void
+http_base64(struct slice s, struct str *out)
+{
+	static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	    "abcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint32_t v;
+	size_t i, k;
+
+	for (i = 0; i < s.n; i += 3) {
+		for (v = 0, k = 0; k < 3; k++)
+			v = v << 8 | (i + k < s.n ?
+			    (unsigned char)s.p[i + k] : 0u);
+		for (k = 0; k < 4; k++)
+			str_addc(out, i + k > s.n ? '=' :
+			    digit[v >> (18 - 6 * k) & 63]);
+	}
+}
+
+static void
+http_proxy_clear(struct http_proxy *p)
+{
+	free(p->host);
+	if (p->auth)
+		explicit_bzero(p->auth, strlen(p->auth));
+	free(p->auth);
+	*p = (struct http_proxy){ 0 };
+}
+
+/* The secret is kept out of logs in every form that it has. */
+static void
+http_proxy_auth(struct http_proxy *p, struct slice user)
+{
+	struct str plain, coded;
+	char *colon;
+
+	str_init(&plain, 0);
+	str_init(&coded, 0);
+	http_unescape(user, &plain);
+	http_base64(str_slice(&plain), &coded);
+	colon = strchr(plain.p, ':');
+	if (colon)
+		log_secret(colon + 1);
+	log_secret(coded.p);
+	p->auth = str_detach(&coded);
+	str_clear(&plain);
+}
+
+/* [http://][user[:password]@]host[:port][/] */
+static int
+http_proxy_parse(const char *text, struct http_proxy *p, struct err *e)
+{
+	const char *scheme = strstr(text, "://"), *rest = text, *at;
+	struct slice auth;
+
+	*p = (struct http_proxy){ 0 };
+	if (scheme)
+		rest = scheme + 3;
+	auth = (struct slice){ rest, strcspn(rest, "/") };
+	at = auth.n ? memrchr(auth.p, '@', auth.n) : NULL;
+	if (scheme && strncasecmp(text, "http://", 7))
+		return err_set(e, ERR_USAGE, "the proxy's address begins with "
+		    "'%.*s'; only http:// proxies are supported",
+		    (int)(scheme - text > 20 ? 20 : scheme - text), text);
+	if (at) {
+		http_proxy_auth(p, (struct slice){ rest,
+		    (size_t)(at - rest) });
+		auth.n -= (size_t)(at + 1 - rest);
+		auth.p = at + 1;
+	}
+	if (!http_authority(auth, 80, &p->host, &p->port)) {
+		http_proxy_clear(p);
+		return err_set(e, ERR_USAGE, "the proxy's address has no "
+		    "valid host and port");
+	}
+	return 0;
+}
+
+/* An address's bytes: 4, 16, or 0 for a name. */
+static size_t
+http_ip(const char *host, unsigned char bin[16])
+{
+	return inet_pton(AF_INET, host, bin) == 1 ? 4 :
+	    inet_pton(AF_INET6, host, bin) == 1 ? 16 : 0;
+}
+
+/* Whether host is an address within address/bits. */
+static bool
+http_in_net(const char *host, const char *net)
+{
+	unsigned char a[16], b[16];
+	const char *slash = strchr(net, '/');
+	size_t n = http_ip(host, a), i;
+	char buf[64];
+	int64_t bits;
+
+	if (!n || !slash || (size_t)(slash - net) >= sizeof(buf))
+		return false;
+	memcpy(buf, net, (size_t)(slash - net));
+	buf[slash - net] = 0;
+	if (http_ip(buf, b) != n ||
+	    !text_int(str_of(slash + 1), 0, (int64_t)n * 8, &bits))
+		return false;
+	for (i = 0; i < (size_t)bits; i++)
+		if ((a[i / 8] ^ b[i / 8]) & (0x80 >> i % 8))
+			return false;
+	return true;
+}
+
+/* One item of no_proxy: *, name, .suffix, *.suffix, address, net; [:port]. */
+static bool
+http_no_proxy_item(const char *item, const char *host, int port)
+{
+	char *name = NULL;
+	size_t n = strlen(host), m;
+	unsigned char bin[16];
+	bool hit = false;
+	int want;
+
+	if (!strcmp(item, "*") || !strcasecmp(item, host) ||
+	    http_in_net(host, item))
+		return true;
+	item += *item == '*';
+	item += *item == '.';
+	if (!http_authority(str_of(item), port, &name, &want))
+		return false;
+	m = strlen(name);
+	if (want == port && n >= m && !strcasecmp(host + n - m, name))
+		hit = n == m || (host[n - m - 1] == '.' && !http_ip(host, bin));
+	free(name);
+	return hit;
+}
+
+static bool
+http_is_loopback(const char *host)
+{
+	unsigned char bin[16];
+	size_t n = http_ip(host, bin);
+
+	return n == 4 ? bin[0] == 127 : n == 16 ? !strcmp(host, "::1") :
+	    dns_is_localhost(host);
+}
+
+/* Whether the host is to be reached directly; loopback always is. */
+static bool
+http_no_proxy(const char *list, const char *host, int port)
+{
+	char item[300];
+	size_t n;
+
+	if (http_is_loopback(host))
+		return true;
+	while (list && *list) {
+		list += strspn(list, ", \t");
+		n = strcspn(list, ", \t");
+		if (n && n < sizeof(item)) {
+			memcpy(item, list, n);
+			item[n] = 0;
+			if (http_no_proxy_item(item, host, port))
+				return true;
+		}
+		list += n;
+	}
+	return false;
+}
+
+static const char *
+http_env(const char *lower, const char *upper)
+{
+	const char *s = getenv(lower);
+
+	if (!s)
+		s = getenv(upper);
+	return s && *s ? s : NULL;
+}
+
+static struct http *
+http_new(void)
+{
+	struct http *h = core_zalloc(sizeof(*h));
+
+	/* In a CGI program HTTP_PROXY is what a visitor's header said. */
+	h->proxy[0] = core_strdup(http_env("http_proxy",
+	    getenv("REQUEST_METHOD") ? "http_proxy" : "HTTP_PROXY"));
+	h->proxy[1] = core_strdup(http_env("https_proxy", "HTTPS_PROXY"));
+	h->no_proxy = core_strdup(http_env("no_proxy", "NO_PROXY"));
+	str_init(&h->in, LIM_HEAD + HTTP_READ);
+	str_init(&h->store.bytes, 0);
+	h->fd = -1;
+	return h;
+}
+
+/* Forgets the connection; only its own process closes it. */
+static void
+http_drop(struct http *h)
+{
+	if (h->fd >= 0 && h->pid == core.pid) {
+		if (h->secure)
+			tls_close(h->tls);
+		close(h->fd);
+	}
+	h->fd = -1;
+	h->secure = h->busy = h->keep = false;
+	free(h->key);
+	h->key = NULL;
+	str_reset(&h->in);
+	h->at = 0;
+}
+
+/* For a forked child, or in a hurry: no good-bye to the other side. */
+static void
+http_abandon(struct http *h)
+{
+	if (h->fd >= 0 && h->pid == core.pid)
+		close(h->fd);
+	h->fd = -1;
+	http_drop(h);
+}
+
+static void
+http_free(struct http *h)
+{
+	size_t i;
+
+	if (!h)
+		return;
+	http_drop(h);
+	for (i = 0; i < HTTP_CACHE; i++)
+		free(h->host[i].name);
+	free(h->proxy[0]);
+	free(h->proxy[1]);
+	free(h->no_proxy);
+	tls_store_clear(&h->store);
+	explicit_bzero(h->session, sizeof(h->session));
+	free(h->tls);
+	str_clear(&h->in);
+	free(h);
+}
+
+/* An error about the other side: "<who> <what>". */
+static int __attribute__((format(printf, 4, 5)))
+http_fail(const struct http *h, enum err_code code, struct err *e,
+    const char *fmt, ...)
+{
+	char what[LIM_MSG / 2];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	return err_set(e, code, "%s %s", h->who, what);
+}
+
+/* Bytes that came: > 0; 0 the end; TLS_AGAIN; -1. */
+static ssize_t
+http_recv(struct http *h, char *buf, size_t n, struct err *e)
+{
+	ssize_t r;
+
+	if (h->secure) {
+		r = tls_recv(h->tls, buf, n, e);
+		h->moved = h->tls->moved;
+		return r;
+	}
+	r = io_read(h->fd, buf, n);
+	if (r < 0 && (errno == EAGAIN || errno == EINTR))
+		return TLS_AGAIN;
+	if (r < 0)
+		return http_fail(h, ERR_NET, e, "broke the connection: %s",
+		    strerror(errno));
+	h->moved += (uint64_t)r;
+	return r;
+}
+
+/* Takes the bytes before h->at out of h->in, and reads more into it. */
+static ssize_t
+http_fill(struct http *h, struct err *e)
+{
+	ssize_t r;
+
+	str_remove(&h->in, 0, h->at);
+	h->at = 0;
+	if (!str_reserve(&h->in, HTTP_READ))
+		return http_fail(h, ERR_NET, e, "sends a head of more than "
+		    "%u bytes", LIM_HEAD);
+	r = http_recv(h, h->in.p + h->in.len, HTTP_READ, e);
+	if (r > 0) {
+		h->in.len += (size_t)r;
+		h->in.p[h->in.len] = 0;
+	}
+	return r;
+}
+
+/* What is still to be sent. */
+struct http_out {
+	const struct slice *v;
+	size_t n;
+	size_t i;		/* the piece, and the place in it */
+	size_t off;
+	bool dead;		/* sending failed for good */
+};
+
+static bool
+http_out_done(struct http_out *o)
+{
+	while (o->i < o->n && o->off == o->v[o->i].n) {
+		o->i++;
+		o->off = 0;
+	}
+	return o->i == o->n;
+}
+
+static void
+http_out_skip(struct http_out *o, size_t n)
+{
+	size_t k;
+
+	while (n > 0 && !http_out_done(o)) {
+		k = o->v[o->i].n - o->off;
+		k = k < n ? k : n;
+		o->off += k;
+		n -= k;
+	}
+}
+
+/* Sends pieces as they are, many with one call. */
+static int
+http_push_plain(struct http *h, struct http_out *o, struct err *e)
+{
+	struct iovec v[32];
+	size_t i, k;
+	ssize_t r;
+
+	while (!http_out_done(o)) {
+		for (k = 0, i = o->i; i < o->n && k < LENGTH(v); i++) {
+			size_t off = i == o->i ? o->off : 0;
+
+			if (o->v[i].n == off)
+				continue;
+			v[k].iov_base = (char *)(uintptr_t)o->v[i].p + off;
+			v[k++].iov_len = o->v[i].n - off;
+		}
+		r = tls_fd_send(h->fd, v, k);
+		if (r < 0 && (errno == EAGAIN || errno == EINTR))
+			return 0;
+		if (r < 0)
+			return http_fail(h, ERR_NET, e,
+			    "takes no more data: %s", strerror(errno));
+		h->moved += (uint64_t)r;
+		http_out_skip(o, (size_t)r);
+	}
+	return 1;
+}
+
+/* Sends pieces in records that are as full as can be. */
+static int
+http_push_tls(struct http *h, struct http_out *o, struct err *e)
+{
+	int all, stuck = 0;
+	ssize_t r;
+
+	while (!http_out_done(o)) {
+		r = tls_send(h->tls, o->v[o->i].p + o->off,
+		    o->v[o->i].n - o->off, e);
+		if (r < 0)
+			return -1;
+		http_out_skip(o, (size_t)r);
+		stuck = r ? 0 : stuck + 1;
+		if (r > 0)
+			continue;
+		all = tls_flush(h->tls, e);
+		h->moved = h->tls->moved;
+		if (all <= 0 || stuck > 1)
+			return all < 0 ? -1 : 0;
+	}
+	all = tls_flush(h->tls, e);
+	h->moved = h->tls->moved;
+	return all;
+}
+
+/* 1: everything is sent; 0: wait; -1: it cannot be. */
+static int
+http_push(struct http *h, struct http_out *o, struct err *e)
+{
+	return h->secure ? http_push_tls(h, o, e) : http_push_plain(h, o, e);
+}
+
+/* Waits for the socket, up to a limit on silence; -1 past that. */
+static int
+http_wait(struct http *h, bool sending, int64_t limit, struct err *e)
+{
+	short events = h->secure ? tls_events(h->tls) :
+	    (short)(POLLIN | (sending ? POLLOUT : 0));
+	int r;
+
+	limit = io_sooner(limit, h->deadline);
+	r = io_wait1(h->fd, events, limit, e);
+	if (r == 0)
+		return http_fail(h, ERR_TIMEOUT, e, "was silent for too long");
+	return r;
+}
+
+/* Name without a value behind it, where a header line begins. */
+static bool
+http_line_is(struct slice line, const char *name, struct slice *value)
+{
+	size_t n = strlen(name);
+
+	if (line.n <= n || line.p[n] != ':' || strncasecmp(line.p, name, n))
+		return false;
+	*value = text_trim((struct slice){ line.p + n + 1, line.n - n - 1 });
+	return true;
+}
+
+/* The value of the first header of that name; p is NULL where none is. */
+static struct slice
+http_header(const struct http_resp *r, const char *name)
+{
+	struct slice all = str_slice(&r->head), line, v;
+
+	while (text_line(&all, &line))
+		if (http_line_is(line, name, &v))
+			return v;
+	return (struct slice){ NULL, 0 };
+}
+
+/* Whether a header's list, or a value's first part, has the word. */
+static bool
+http_header_has(const struct http_resp *r, const char *name,
+    const char *word)
+{
+	struct slice all = str_slice(&r->head), line, v, item, part;
+
+	while (text_line(&all, &line)) {
+		if (!http_line_is(line, name, &v))
+			continue;
+		while (text_item(&v, ',', &item))
+			if (text_item(&item, ';', &part) &&
+			    part.n == strlen(word) &&
+			    !strncasecmp(part.p, word, part.n))
+				return true;
+	}
+	return false;
+}
+
+static void
+http_resp_clear(struct http_resp *r)
+{
+	if (r->head.p)
+		str_clear(&r->head);
+	*r = (struct http_resp){ 0 };
+	str_init(&r->head, LIM_HEAD);
+}
+
+/* A header line has a name of letters and signs, then at once a colon. */
+static bool
+http_line_ok(struct slice line)
+{
+	size_t i;
+
+	for (i = 0; i < line.n && line.p[i] != ':'; i++)
+		if (!isalnum((unsigned char)line.p[i]) &&
+		    !strchr("!#$%&'*+-.^_`|~", line.p[i]))
+			return false;
+	return i > 0 && i < line.n && !memchr(line.p, 0, line.n);
+}
+
+/* Bytes of the head that stands at the start of s, 0 where it is not whole. */
+static size_t
+http_head_end(struct slice s)
+{
+	const char *p = s.p, *nl;
+	size_t left = s.n;
+
+	while ((nl = left ? memchr(p, '\n', left) : NULL)) {
+		left -= (size_t)(nl + 1 - p);
+		p = nl + 1;
+		if (left && *p == '\n')
+			return (size_t)(p + 1 - s.p);
+		if (left > 1 && p[0] == '\r' && p[1] == '\n')
+			return (size_t)(p + 2 - s.p);
+	}
+	return 0;
+}
+
+/* "HTTP/1.1 200 OK" */
+static bool
+http_status(struct slice line, struct http_resp *r)
+{
+	int64_t status;
+
+	if (line.n < 12 || memcmp(line.p, "HTTP/1.", 7) ||
+	    !isdigit((unsigned char)line.p[7]) || line.p[8] != ' ' ||
+	    (line.n > 12 && line.p[12] != ' ' && line.p[12] != '\r') ||
+	    !text_int((struct slice){ line.p + 9, 3 }, 100, 999, &status))
+		return false;
+	r->minor = line.p[7] - '0';
+	r->status = (int)status;
+	return true;
+}
+
+/*
+ * Reads a response's head at the start of s.  1: it is in r, *used bytes
+ * long; 0: more bytes are needed; -1: that is no HTTP/1.x.
+ */
+static int
+http_head_parse(struct slice s, struct http_resp *r, size_t *used)
+{
+	struct slice line;
+
+	http_resp_clear(r);
+	*used = http_head_end(s);
+	if (!*used) {
+		/* What cannot become a head is not waited for. */
+		line = (struct slice){ s.p, s.n < 7 ? s.n : 7 };
+		return s.n > LIM_HEAD || memcmp("HTTP/1.", line.p, line.n) ?
+		    -1 : 0;
+	}
+	s.n = *used;
+	if (*used > LIM_HEAD || !text_line(&s, &line) ||
+	    !http_status(line, r))
+		return -1;
+	while (text_line(&s, &line)) {
+		while (line.n && line.p[line.n - 1] == '\r')
+			line.n--;
+		if (!line.n)
+			break;
+		if (line.p[0] == ' ' || line.p[0] == '\t') {
+			/* Old folding: the line goes on (RFC 9112, 5.2). */
+			if (!r->head.len || memchr(line.p, 0, line.n))
+				return -1;
+			r->head.p[r->head.len - 1] = ' ';
+		} else if (!http_line_ok(line)) {
+			return -1;
+		}
+		str_addl(&r->head, line);
+		str_addc(&r->head, '\n');
+	}
+	return 1;
+}
+
+/* All Content-Length values agree: 1 and *out; none: 0; broken: -1. */
+static int
+http_length(const struct http_resp *r, uint64_t *out)
+{
+	struct slice all = str_slice(&r->head), line, v, item;
+	int64_t n, first = -1;
+
+	while (text_line(&all, &line)) {
+		if (!http_line_is(line, "content-length", &v))
+			continue;
+		while (text_item(&v, ',', &item)) {
+			if (!item.n || !isdigit((unsigned char)item.p[0]) ||
+			    !text_int(item, 0, INT64_MAX, &n) ||
+			    (first >= 0 && n != first))
+				return -1;
+			first = n;
+		}
+	}
+	*out = first < 0 ? 0 : (uint64_t)first;
+	return first >= 0;
+}
+
+/* How the body ends (RFC 9112, 6.3).  -1: nobody can tell. */
+static int
+http_frame(const struct http_resp *r, const char *method,
+    enum http_framing *framing, uint64_t *left)
+{
+	struct slice te = http_header(r, "transfer-encoding");
+	int has = http_length(r, left);
+
+	if (!strcmp(method, "HEAD") || r->status == 204 || r->status == 304) {
+		*framing = HTTP_NONE;
+		return 0;
+	}
+	if (te.p) {
+		/* Nothing but chunked was asked for. */
+		*framing = HTTP_CHUNKED;
+		return te.n == 7 && !strncasecmp(te.p, "chunked", 7) ? 0 : -1;
+	}
+	*framing = has ? HTTP_LENGTH : HTTP_CLOSE;
+	return has < 0 ? -1 : 0;
+}
+
+/* One byte that is not data; false: it may not stand there. */
+static bool
+http_chunk_byte(struct http_chunk *c, char b)
+{
+	bool digit = isxdigit((unsigned char)b);
+
+	switch (c->at) {
+	case CHUNK_SIZE:
+		if (digit && ++c->digits <= 15) {
+			c->left = c->left << 4 | (uint64_t)(isdigit(
+			    (unsigned char)b) ? b - '0' : (b | 32) - 'a' + 10);
+			return true;
+		}
+		if (digit || !c->digits || !strchr("\r\n; \t", b) || !b)
+			return false;
+		c->at = CHUNK_EXT;
+		/* fall through */
+	case CHUNK_EXT:
+		c->other++;
+		if (b == '\n')
+			c->at = c->left ? CHUNK_DATA : CHUNK_TRAILER;
+		return true;
+	case CHUNK_CR:
+		c->at = b == '\r' ? CHUNK_LF : CHUNK_SIZE;
+		c->digits = 0;
+		return b == '\r' || b == '\n';
+	case CHUNK_LF:
+		c->at = CHUNK_SIZE;
+		return b == '\n';
+	case CHUNK_TRAILER:
+	case CHUNK_LINE:
+		c->other++;
+		if (c->at == CHUNK_TRAILER && (b == '\r' || b == '\n'))
+			c->at = b == '\r' ? CHUNK_LAST : CHUNK_END;
+		else
+			c->at = b == '\n' ? CHUNK_TRAILER : CHUNK_LINE;
+		return true;
+	case CHUNK_LAST:
+		c->at = CHUNK_END;
+		return b == '\n';
+	default:
+		return false;
+	}
+}
+
+/*
+ * Decodes chunks from *in to out, until one of them is used up or the end
+ * (CHUNK_END) is reached.  The bytes written; -1: broken.
+ */
+static ssize_t
+http_chunk_feed(struct http_chunk *c, struct slice *in, char *out,
+    size_t max)
+{
+	size_t n = 0, k;
+
+	while (in->n && n < max && c->at != CHUNK_END) {
+		if (c->at != CHUNK_DATA) {
+			if (!http_chunk_byte(c, *in->p) ||
+			    c->other > LIM_HEAD)
+				return -1;
+			in->p++;
+			in->n--;
+			continue;
+		}
+		k = in->n < max - n ? in->n : max - n;
+		if (k > c->left)
+			k = (size_t)c->left;
+		memcpy(out + n, in->p, k);
+		n += k;
+		in->p += k;
+		in->n -= k;
+		c->left -= k;
+		if (!c->left)
+			c->at = CHUNK_CR;
+	}
+	return (ssize_t)n;
+}
+
+/* The first bytes of what is no HTTP, for the error. */
+static int
+http_not_http(struct http *h, struct err *e)
+{
+	struct slice s = { h->in.p + h->at, h->in.len - h->at };
+	struct str shown;
+
+	str_init(&shown, 128);
+	tls_put_name(&shown, s, 60);
+	http_fail(h, ERR_NET, e, "gives an answer that is no valid HTTP/1.1"
+	    "%s: '%s'", s.n && s.p[0] == 0x15 ?
+	    " (it wants https, it seems)" : "", shown.p);
+	str_clear(&shown);
+	return -1;
+}
+
+/* Takes a whole head out of h->in.  1: r is final; 0: more; -1. */
+static int
+http_take_head(struct http *h, struct http_resp *r, struct err *e)
+{
+	struct slice s;
+	size_t used;
+	int got;
+
+	for (;;) {
+		s = (struct slice){ h->in.p + h->at, h->in.len - h->at };
+		if (!s.n)
+			return 0;
+		got = http_head_parse(s, r, &used);
+		if (got < 0 || (got && r->status == 101))
+			return http_not_http(h, e);
+		if (!got)
+			return 0;
+		h->at += used;
+		if (r->status >= 200)
+			return 1;
+	}
+}
+
+/*
+ * Sends and listens at once, up to the head of the final response.  `limit`
+ * is for the head; until everything is sent, silence is limited as well.
+ */
+static int
+http_talk(struct http *h, struct http_out *o, int64_t limit,
+    struct http_resp *r, struct err *e)
+{
+	int64_t from = core_now(), quiet = io_in(h->idle_ms);
+	struct err sending = { 0 };
+	uint64_t seen = h->moved;
+	bool sent = false;
+	ssize_t n;
+	int k;
+
+	for (;;) {
+		n = http_fill(h, e);
+		if (n == -1)
+			return -1;
+		if (n > 0) {
+			k = http_take_head(h, r, e);
+			if (k < 0)
+				return -1;
+			h->keep = sent;
+			if (k)
+				return 0;
+		}
+		if (!n)
+			return sending.code ? err_set(e, sending.code, "%s",
+			    sending.msg) : http_fail(h, ERR_NET, e,
+			    "closed the connection without an answer");
+		if (!sent && !o->dead) {
+			k = http_push(h, o, &sending);
+			sent = k > 0;
+			o->dead = k < 0;
+			if (sent && limit != IO_FOREVER)
+				limit += core_now() - from;
+			if (o->dead)	/* it may have said why */
+				limit = io_sooner(limit,
+				    io_in(HTTP_LAST_WORDS));
+		}
+		if (h->moved != seen || n > 0) {
+			seen = h->moved;
+			quiet = io_in(h->idle_ms);
+			if (n > 0)
+				continue;
+		}
+		if (http_wait(h, !sent && !o->dead, sent || o->dead ? limit :
+		    quiet, sending.code ? NULL : e) < 0)
+			return sending.code && !io_stopped() ? err_set(e,
+			    sending.code, "%s", sending.msg) : -1;
+	}
+}
+
+/* The host's addresses, from the cache if they are there. */
+static int
+http_lookup(struct http *h, const char *host, int64_t deadline,
+    struct dns_list *out, struct err *e)
+{
+	struct dns_conf conf = { 0 };
+	struct http_host *c;
+	size_t i;
+	int r;
+
+	for (i = 0; i < HTTP_CACHE; i++) {
+		c = &h->host[i];
+		if (c->name && !strcmp(c->name, host)) {
+			*out = c->list;
+			return 0;
+		}
+	}
+	dns_conf_clear(&conf);
+	dns_conf_load(&conf, "/etc/resolv.conf");
+	r = dns_lookup(&conf, host, deadline, out, e);
+	dns_conf_clear(&conf);
+	if (r < 0)
+		return -1;
+	c = &h->host[h->next_host++ % HTTP_CACHE];
+	free(c->name);
+	c->name = core_strdup(host);
+	c->list = *out;
+	return 0;
+}
+
+/* A host that cannot be reached is looked up anew next time. */
+static void
+http_forget_host(struct http *h, const char *host)
+{
+	size_t i;
+
+	for (i = 0; i < HTTP_CACHE; i++) {
+		if (h->host[i].name && !strcmp(h->host[i].name, host)) {
+			free(h->host[i].name);
+			h->host[i].name = NULL;
+		}
+	}
+}
+
+static int
+http_socket(const union dns_addr *a)
+{
+	static const struct {
+		int level, name, value;
+	} opts[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 60 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, 15 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 4 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, HTTP_UNACKED },
+	};
+	size_t i;
+	int fd;
+
+	fd = socket(a->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC |
+	    SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	/* Each is a help, none is needed. */
+	for (i = 0; i < LENGTH(opts); i++)
+		setsockopt(fd, opts[i].level, opts[i].name, &opts[i].value,
+		    sizeof(int));
+	if (!connect(fd, &a->sa, dns_addr_len(a)) || errno == EINPROGRESS)
+		return fd;
+	i = (size_t)errno;
+	close(fd);
+	errno = (int)i;
+	return -1;
+}
+
+/* Connection attempts side by side. */
+struct http_dial {
+	struct io_want w[DNS_ADDRS];
+	size_t n;		/* started; those that failed have fd -1 */
+	size_t open;
+	int error;
+};
+
+/* Remembers why; "no route for IPv6" tells less than anything else. */
+static void
+http_dial_failed(struct http_dial *d, int error)
+{
+	if (!d->error || (error != ENETUNREACH && error != EADDRNOTAVAIL &&
+	    error != EAFNOSUPPORT))
+		d->error = error;
+}
+
+/* The first descriptor that is connected; -1: none yet. */
+static int
+http_dial_look(struct http_dial *d)
+{
+	socklen_t len = sizeof(int);
+	size_t i;
+	int error, fd;
+
+	for (i = 0; i < d->n; i++) {
+		if (d->w[i].fd < 0 || !d->w[i].ready)
+			continue;
+		fd = d->w[i].fd;
+		error = 0;
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+		d->w[i].fd = -1;
+		d->open--;
+		if (!error)
+			return fd;
+		http_dial_failed(d, error);
+		close(fd);
+	}
+	return -1;
+}
+
+/*
+ * Tries the addresses in order, the next one as soon as one fails or has
+ * said nothing for a moment; the first that connects is taken.
+ */
+static int
+http_dial(const struct http *h, const struct dns_list *list,
+    int64_t deadline, struct err *e)
+{
+	struct http_dial d = { .n = 0 };
+	int64_t next = 0;
+	int fd = -1, r = 1;
+	size_t i;
+
+	while (fd < 0 && r >= 0) {
+		if (d.n < list->n && (!d.open || core_now() >= next)) {
+			i = d.n++;
+			d.w[i] = (struct io_want){ http_socket(&list->v[i]),
+			    POLLOUT, 0 };
+			if (d.w[i].fd < 0)
+				http_dial_failed(&d, errno);
+			else
+				d.open++;
+			next = io_in(HTTP_STAGGER);
+			continue;
+		}
+		if (!d.open)
+			break;
+		r = io_wait(d.w, d.n, d.n < list->n ? io_sooner(next,
+		    deadline) : deadline, e);
+		if (r > 0)
+			fd = http_dial_look(&d);
+		if (deadline != IO_FOREVER && core_now() >= deadline)
+			break;
+	}
+	for (i = 0; i < d.n; i++)
+		io_close(&d.w[i].fd);
+	if (fd >= 0 || r < 0)
+		return fd;
+	return d.open ? http_fail(h, ERR_TIMEOUT, e,
+	    "cannot be reached: no answer to a connection in time") :
+	    http_fail(h, ERR_NET, e, "cannot be reached: %s",
+	    strerror(d.error ? d.error : EHOSTUNREACH));
+}
+
+/* What a proxy's refusal means for the user. */
+static int
+http_proxy_refused(const struct http *h, const struct http_resp *r,
+    bool had_auth, struct err *e)
+{
+	if (r->status == 407)
+		return http_fail(h, ERR_DENIED, e, had_auth ?
+		    "does not accept the user name and password of its "
+		    "address (407)" : "wants a user name and password (407): "
+		    "give them in its address, http://user:password@host:port");
+	return http_fail(h, r->status >= 500 ? ERR_NET : ERR_DENIED, e,
+	    "refuses to connect to the API's host (%d)", r->status);
+}
+
+/* Has the proxy open a way to the host. */
+static int
+http_tunnel(struct http *h, const struct http_url *u,
+    const struct http_proxy *via, int64_t limit, struct err *e)
+{
+	struct http_resp resp = { 0 };
+	struct str to, head;
+	struct slice piece;
+	struct http_out o = { &piece, 1, 0, 0, false };
+	int r;
+
+	str_init(&to, 0);
+	str_init(&head, 0);
+	http_put_host(&to, u->host, u->port, 0);
+	str_addf(&head, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", to.p, to.p);
+	if (via->auth)
+		str_addf(&head, "Proxy-Authorization: Basic %s\r\n",
+		    via->auth);
+	str_adds(&head, "\r\n");
+	piece = str_slice(&head);
+	r = http_talk(h, &o, limit, &resp, e);
+	if (!r && resp.status / 100 != 2)
+		r = http_proxy_refused(h, &resp, via->auth != NULL, e);
+	else if (!r && h->at != h->in.len)
+		r = http_fail(h, ERR_NET, e, "sends data before it may");
+	explicit_bzero(head.p, head.len);
+	str_clear(&to);
+	str_clear(&head);
+	http_resp_clear(&resp);
+	return r;
+}
+
+/* The place for that peer's TLS session: its own, or the oldest one. */
+static struct tls_session *
+http_session(struct http *h, const char *peer)
+{
+	size_t i;
+
+	for (i = 0; i < HTTP_CACHE; i++)
+		if (!strcmp(h->session[i].peer, peer))
+			return &h->session[i];
+	return &h->session[h->next_session++ % HTTP_CACHE];
+}
+
+static int64_t
+http_limit(const struct http *h, int64_t ms, int64_t usual)
+{
+	return io_sooner(io_in(ms > 0 ? ms : usual), h->deadline);
+}
+
+static int
+http_handshake(struct http *h, const struct http_url *u, int64_t limit,
+    struct err *e)
+{
+	char peer[272];
+
+	if (!h->tls)
+		h->tls = core_zalloc(sizeof(*h->tls));
+	snprintf(peer, sizeof(peer), "%s:%d", u->host, u->port);
+	if (tls_open(h->tls, &h->store, http_session(h, peer), h->fd, u->host,
+	    u->port, limit, e) < 0)
+		return -1;
+	h->secure = true;
+	return 0;
+}
+
+/* Names the other side: host:port, a proxy as such. */
+static void
+http_say_who(struct http *h, const char *host, int port, bool proxy)
+{
+	struct str s;
+
+	str_init(&s, sizeof(h->who) - 1);
+	str_adds(&s, proxy ? "the proxy '" : "'");
+	http_put_host(&s, host, port, 0);
+	str_addc(&s, '\'');
+	memcpy(h->who, s.p, s.len + 1);
+	str_clear(&s);
+}
+
+/* Makes the connection that the request needs. */
+static int
+http_open(struct http *h, const struct http_req *q, const struct http_url *u,
+    const struct http_proxy *via, struct err *e)
+{
+	const char *host = via->host ? via->host : u->host;
+	int port = via->host ? via->port : u->port;
+	struct dns_list list;
+
+	http_say_who(h, host, port, via->host != NULL);
+	if (http_lookup(h, host, http_limit(h, q->lookup_ms, HTTP_LOOKUP),
+	    &list, e) < 0)
+		return via->host ? err_wrap(e, "the proxy") : -1;
+	dns_list_port(&list, port);
+	h->fd = http_dial(h, &list, http_limit(h, q->connect_ms,
+	    HTTP_CONNECT), e);
+	if (h->fd < 0) {
+		http_forget_host(h, host);
+		return -1;
+	}
+	h->pid = core.pid;
+	h->moved = 0;
+	log_debug("http", "connected to %s", h->who);
+	if (!u->secure)
+		return 0;
+	if (via->host && http_tunnel(h, u, via, http_limit(h,
+	    q->handshake_ms, HTTP_HANDSHAKE), e) < 0)
+		return -1;
+	if (via->host)
+		http_say_who(h, u->host, u->port, false);
+	return http_handshake(h, u, http_limit(h, q->handshake_ms,
+	    HTTP_HANDSHAKE), e);
+}
+
+/* Whether the kept connection leads there and is alive as far as one sees. */
+static bool
+http_reusable(const struct http *h, const char *key)
+{
+	char c;
+
+	return h->fd >= 0 && h->pid == core.pid && !h->busy && h->keep &&
+	    h->key && !strcmp(h->key, key) && h->at == h->in.len &&
+	    recv(h->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+	    errno == EAGAIN;
+}
+
+/* Our own headers are not the caller's to set. */
+static bool
+http_header_ok(struct slice line)
+{
+	static const char *const ours[] = { "content-length",
+	    "transfer-encoding", "connection", "expect", "upgrade", "te" };
+	struct slice v;
+	size_t i;
+
+	for (i = 0; i < LENGTH(ours); i++)
+		if (http_line_is(line, ours[i], &v))
+			return false;
+	return http_line_ok(line) && !memchr(line.p, '\r', line.n) &&
+	    !memchr(line.p, '\n', line.n);
+}
+
+/* Writes the request's head. */
+static int
+http_put_head(const struct http_req *q, const struct http_url *u,
+    const struct http_proxy *via, struct str *out, struct err *e)
+{
+	bool host = false, plain = !u->secure && via->host;
+	const char *const *h;
+	struct slice line, v;
+	uint64_t size = 0;
+	size_t i;
+
+	str_addf(out, "%s ", q->method);
+	if (plain) {
+		str_adds(out, "http://");
+		http_put_host(out, u->host, u->port, 80);
+	}
+	str_addf(out, "%s HTTP/1.1\r\n", u->path);
+	for (h = q->headers; h && *h; h++) {
+		line = str_of(*h);
+		if (!http_header_ok(line))
+			return err_set(e, ERR_USAGE, "the header '%.*s' is "
+			    "not valid or not allowed",
+			    (int)strcspn(*h, ": \r\n"), *h);
+		host |= http_line_is(line, "host", &v);
+		str_addl(out, line);
+		str_adds(out, "\r\n");
+	}
+	if (!host) {
+		str_adds(out, "Host: ");
+		http_put_host(out, u->host, u->port, u->secure ? 443 : 80);
+		str_adds(out, "\r\n");
+	}
+	if (plain && via->auth)
+		str_addf(out, "Proxy-Authorization: Basic %s\r\n", via->auth);
+	for (i = 0; i < q->nbody; i++)
+		size += q->body[i].n;
+	if (size || (strcmp(q->method, "GET") && strcmp(q->method, "HEAD")))
+		str_addf(out, "Content-Length: %" PRIu64 "\r\n", size);
+	str_adds(out, "\r\n");
+	return 0;
+}
+
+/* Looks at a final head: what to refuse, how the body ends, what then. */
+static int
+http_begin(struct http *h, const struct http_req *q,
+    const struct http_proxy *via, struct http_resp *r, struct err *e)
+{
+	struct slice to = http_header(r, "location"), coding;
+	struct str where;
+
+	if (r->status == 407 && via->host)
+		return http_proxy_refused(h, r, via->auth != NULL, e);
+	if (r->status / 100 == 3 && to.p) {
+		str_init(&where, 0);
+		tls_put_name(&where, to, 200);
+		http_fail(h, ERR_API, e, "redirects (%d) to '%s', which is "
+		    "not followed: use that address itself if it is right",
+		    r->status, where.p);
+		str_clear(&where);
+		return -1;
+	}
+	coding = http_header(r, "content-encoding");
+	if (coding.n && !http_header_has(r, "content-encoding", "identity"))
+		return http_fail(h, ERR_NET, e, "compresses its answer "
+		    "although that was not asked for");
+	if (http_frame(r, q->method, &h->framing, &h->left) < 0)
+		return http_fail(h, ERR_NET, e, "gives an answer whose end "
+		    "is not well-defined");
+	h->chunk = (struct http_chunk){ 0 };
+	h->done = h->framing == HTTP_NONE ||
+	    (h->framing == HTTP_LENGTH && !h->left);
+	h->keep = h->keep && h->framing != HTTP_CLOSE &&
+	    !http_header_has(r, "connection", "close") &&
+	    !(h->framing == HTTP_CHUNKED && http_header(r,
+	    "content-length").p) && (r->minor > 0 ||
+	    http_header_has(r, "connection", "keep-alive"));
+	h->busy = true;
+	return 0;
+}
+
+/* One try, on the kept connection or a new one.  *again: it was dead. */
+static int
+http_try(struct http *h, const struct http_req *q, const struct http_url *u,
+    const struct http_proxy *via, const char *key, struct http_out *o,
+    struct http_resp *r, bool *again, struct err *e)
+{
+	bool reused = http_reusable(h, key);
+	struct err why = { 0 };
+
+	*again = false;
+	if (!reused) {
+		http_drop(h);
+		if (http_open(h, q, u, via, e) < 0)
+			return -1;
+		h->key = core_strdup(key);
+	}
+	h->keep = false;
+	str_reset(&h->in);
+	h->at = 0;
+	o->i = o->off = 0;
+	o->dead = false;
+	if (http_talk(h, o, http_limit(h, q->head_ms, h->idle_ms), r,
+	    &why) < 0) {
+		*again = reused && !h->in.len && why.code == ERR_NET;
+		return *again ? -1 : err_set(e, why.code, "%s", why.msg);
+	}
+	return http_begin(h, q, via, r, e);
+}
+
+/*
+ * Sends a request and reads the head of the answer; http_body() then gives
+ * the rest, http_done() ends it.
+ */
+static int
+http_send(struct http *h, const struct http_req *q, struct http_resp *r,
+    struct err *e)
+{
+	struct http_proxy via = { 0 };
+	struct http_url u;
+	struct slice *v = NULL;
+	struct http_out o = { 0 };
+	struct str head, key;
+	bool again;
+	int ret = -1;
+
+	http_resp_clear(r);
+	str_init(&head, 0);
+	str_init(&key, 0);
+	h->idle_ms = q->idle_ms > 0 ? q->idle_ms : HTTP_IDLE;
+	h->deadline = q->deadline > 0 ? q->deadline : IO_FOREVER;
+	if (http_url_parse(q->url, &u, e) < 0)
+		goto out;
+	if (h->proxy[u.secure] && !http_no_proxy(h->no_proxy, u.host, u.port)
+	    && http_proxy_parse(h->proxy[u.secure], &via, e) < 0)
+		goto out;
+	if (http_put_head(q, &u, &via, &head, e) < 0)
+		goto out;
+	str_addf(&key, "%d %s:%d %s:%d", u.secure, u.host, u.port,
+	    via.host ? via.host : "", via.port);
+	v = core_zalloc(core_mul(q->nbody + 1, sizeof(*v)));
+	v[0] = str_slice(&head);
+	if (q->nbody)
+		memcpy(v + 1, q->body, q->nbody * sizeof(*v));
+	o.v = v;
+	o.n = q->nbody + 1;
+	ret = http_try(h, q, &u, &via, key.p, &o, r, &again, e);
+	if (ret < 0 && again) {
+		log_debug("http", "the kept connection was dead");
+		http_drop(h);
+		ret = http_try(h, q, &u, &via, key.p, &o, r, &again, e);
+	}
+	if (ret < 0)
+		http_drop(h);
+out:
+	explicit_bzero(head.p, head.len);	/* it holds the keys */
+	str_clear(&head);
+	str_clear(&key);
+	free(v);
+	http_proxy_clear(&via);
+	http_url_clear(&u);
+	return ret;
+}
+
+/* Body bytes that can be had without waiting, or TLS_AGAIN. */
+static ssize_t
+http_body_step(struct http *h, char *buf, size_t max, struct err *e)
+{
+	struct slice in = { h->in.p + h->at, h->in.len - h->at };
+	ssize_t n;
+
+	if (h->framing == HTTP_CHUNKED) {
+		n = http_chunk_feed(&h->chunk, &in, buf, max);
+		h->at = h->in.len - in.n;
+		h->done = h->chunk.at == CHUNK_END;
+		if (n < 0)
+			return http_fail(h, ERR_NET, e,
+			    "sends a chunked answer that is broken");
+		if (n || h->done)
+			return n;
+		n = http_fill(h, e);
+		/* The new bytes may be framing alone: go round again. */
+		return n > 0 ? http_body_step(h, buf, max, e) : n;
+	}
+	if (h->framing == HTTP_LENGTH && max > h->left)
+		max = (size_t)h->left;
+	if (in.n) {
+		n = (ssize_t)(in.n < max ? in.n : max);
+		memcpy(buf, in.p, (size_t)n);
+		h->at += (size_t)n;
+	} else {
+		n = http_recv(h, buf, max, e);
+	}
+	if (n > 0 && h->framing == HTTP_LENGTH) {
+		h->left -= (uint64_t)n;
+		h->done = !h->left;
+	}
+	return n;
+}
+
+/* The next bytes of the body; 0 at its true end; -1: it is broken. */
+static ssize_t
+http_body(struct http *h, char *buf, size_t max, struct err *e)
+{
+	int64_t quiet = io_in(h->idle_ms);
+	uint64_t seen = h->moved;
+	ssize_t n;
+
+	if (!h->busy)
+		return err_set(e, ERR_NET, "there is no answer to read");
+	while (!h->done && max > 0) {
+		n = http_body_step(h, buf, max, e);
+		if (n > 0)
+			return n;
+		if (!n && h->framing == HTTP_CLOSE)
+			h->done = true;
+		else if (!n && !h->done)
+			n = http_fail(h, ERR_NET, e,
+			    "closed the connection within an answer");
+		if (h->moved != seen) {
+			seen = h->moved;
+			quiet = io_in(h->idle_ms);
+		}
+		if (n == TLS_AGAIN && http_wait(h, false, quiet, e) < 0)
+			n = -1;
+		if (n == -1) {
+			http_drop(h);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* Done with this answer; the connection stays if it can serve again. */
+static void
+http_done(struct http *h)
+{
+	if (!h->busy || !h->done || !h->keep)
+		http_drop(h);
+	h->busy = false;
+}
+
+/*=== [sse] server-sent events out of bytes ==================================
+ * uses: core str err
+ *
+ * A pure function of the bytes: however they are split, the same events
+ * come out.  Letters cut by a read stay bytes until their line is whole.
+ * Fields other than `event` and `data` are of no use here.  An event that
+ * no blank line ended is incomplete and never comes (WHATWG HTML, 9.2).
+ *==========================================================================*/
+
+struct sse {
+	struct str line;	/* the beginning of an unfinished line */
+	struct str name;	/* the event that is being put together */
+	struct str data;
+	size_t max;		/* bytes of one event */
+	bool has_data;
+	bool after_cr;		/* an LF now belongs to the CR before it */
+	bool begun;		/* past a byte order mark */
+};
+
+/* Whom events go to; not 0 stops the feeding, with what `e` says. */
+struct sse_sink {
+	int (*event)(void *arg, struct slice name, struct slice data,
+	    struct err *e);
+	void *arg;
+};
+
+/* max: what one event may have in bytes. */
+static void
+sse_init(struct sse *s, size_t max)
+{
+	*s = (struct sse){ .max = max };
+	str_init(&s->line, max);
+	str_init(&s->name, max);
+	str_init(&s->data, max);
+}
+
+static void
+sse_clear(struct sse *s)
+{
+	str_clear(&s->line);
+	str_clear(&s->name);
+	str_clear(&s->data);
+}
+
+/* Splits "name: value"; a line without a colon is a name alone. */
+static struct slice
+sse_field(struct slice *line)
+{
+	const char *colon = line->n ? memchr(line->p, ':', line->n) : NULL;
+	struct slice value = { line->p + line->n, 0 };
+
+	if (colon) {
+		value.p = colon + 1;
+		value.n = (size_t)(line->p + line->n - value.p);
+		line->n = (size_t)(colon - line->p);
+		if (value.n && value.p[0] == ' ') {
+			value.p++;
+			value.n--;
+		}
+	}
+	return value;
+}
+
+/* A whole line without its end. */
+static int
+sse_line(struct sse *s, struct slice line, const struct sse_sink *to,
+    struct err *e)
+{
+	struct slice value;
+	int r = 0;
+
+	if (!s->begun && line.n >= 3 && !memcmp(line.p, "\357\273\277", 3)) {
+		line.p += 3;
+		line.n -= 3;
+	}
+	s->begun = true;
+	if (!line.n) {
+		if (s->has_data)
+			r = to->event(to->arg, str_slice(&s->name),
+			    str_slice(&s->data), e);
+		str_reset(&s->name);
+		str_reset(&s->data);
+		s->has_data = false;
+		return r;
+	}
+	value = sse_field(&line);
+	if (str_eq(line, "data")) {
+		if (s->has_data)
+			str_addc(&s->data, '\n');
+		str_addl(&s->data, value);
+		s->has_data = true;
+	} else if (str_eq(line, "event")) {
+		str_reset(&s->name);
+		str_addl(&s->name, value);
+	}
+	return 0;
+}
+
+/* Where the next CR or LF is, or n. */
+static size_t
+sse_find_end(const char *p, size_t n)
+{
+	const char *lf = n ? memchr(p, '\n', n) : NULL, *cr;
+
+	n = lf ? (size_t)(lf - p) : n;
+	cr = n ? memchr(p, '\r', n) : NULL;
+	return cr ? (size_t)(cr - p) : n;
+}
+
+/*
+ * Gives the events that p[0..n) completes, in order.  -1: `event` said so,
+ * or (ERR_LIMIT) an event is larger than the maximum.  An event without a
+ * name has an empty one.
+ */
+static int
+sse_feed(struct sse *s, const char *p, size_t n, int (*event)(void *arg,
+    struct slice name, struct slice data, struct err *e), void *arg,
+    struct err *e)
+{
+	struct sse_sink to = { event, arg };
+	struct slice line;
+	size_t k;
+	int r;
+
+	while (n > 0) {
+		if (s->after_cr && *p == '\n') {
+			p++;
+			n--;
+		}
+		s->after_cr = false;
+		k = sse_find_end(p, n);
+		line = (struct slice){ p, k };
+		if (s->line.len || k == n) {
+			str_add(&s->line, p, k);
+			line = str_slice(&s->line);
+		}
+		if (s->line.full || s->data.full || s->name.full ||
+		    line.n + s->data.len + s->name.len > s->max)
+			return err_set(e, ERR_LIMIT, "an event of the stream "
+			    "is larger than %zu bytes", s->max);
+		if (k == n)
+			return 0;
+		s->after_cr = p[k] == '\r';
+		p += k + 1;
+		n -= k + 1;
+		r = sse_line(s, line, &to, e);
+		str_reset(&s->line);
+		if (r)
+			return -1;
+	}
+	return 0;
 }
 
 /*=== [conf] settings, environment and flags, merged, with their origin ======
@@ -4351,6 +8819,7 @@ conf_check_key(struct conf *c, struct conf_file *f, const struct conf_key *k,
 {
 	const char *name = strrchr(k->name, '.'), *expected, *why = NULL;
 	cJSON *parent, *v;
+	bool word;		/* text, but not one of the words allowed */
 
 	name = name ? name + 1 : k->name;
 	conf_find(f->root, k->name, &parent);
@@ -4359,12 +8828,14 @@ conf_check_key(struct conf *c, struct conf_file *f, const struct conf_key *k,
 	v = conf_find(f->root, k->name, &parent);
 	if (!v)
 		return 0;
+	word = cJSON_IsString(v) && (k->type == CONF_MODE ||
+	    k->type == CONF_DISABLE);
 	expected = conf_expects(v, k->type);
 	if (expected && (k->flags & KEY_STRICT))
 		return conf_refuse(c, f, conf_offset(f, k->name),
-		    arena_printf(&c->arena, "%s: %s, not %s", k->name,
-		    expected, cJSON_IsString(v) && k->type != CONF_FLAG ?
-		    "this text" : json_kind(v)), e);
+		    arena_printf(&c->arena, "%s: %s, not %s%.40s", k->name,
+		    expected, word ? "" : json_kind(v), word ?
+		    v->valuestring : ""), e);
 	if (expected)
 		why = arena_printf(&c->arena, "%s, not %s", expected,
 		    json_kind(v));
@@ -4719,6 +9190,19 @@ out:
 	return r;
 }
 
+/* Reads what --settings names, which may be a pipe: <(jq ...). */
+static int
+conf_read_any(const char *path, struct str *out, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
+
+	if (fd < 0)
+		return err_sys(e, "open '%s'", path);
+	r = file_read_fd(fd, path, LIM_SETTINGS, out, e);
+	close(fd);
+	return r;
+}
+
 /*
  * One settings file.  Absent is fine (unless `must`); there but unreadable,
  * a broken link included, is not.
@@ -4738,7 +9222,8 @@ conf_take_file(struct conf *c, enum conf_level level, const char *path,
 	    (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	str_init(&text, 0);
-	if (file_read(path, LIM_SETTINGS, &text, &why) < 0) {
+	if ((must ? conf_read_any(path, &text, &why) :
+	    file_read(path, LIM_SETTINGS, &text, &why)) < 0) {
 		r = why.code == ERR_ABORT ?
 		    err_set(e, ERR_ABORT, "%s", why.msg) :
 		    conf_refuse(c, &f, 0, why.msg, e);
@@ -5312,17 +9797,17 @@ model_is_plan(const struct conf *c)
 	return mode && !strcmp(mode, "plan") && !c->opts->skip_permissions;
 }
 
-/* An id goes into a header of JSON and into messages: plain words only. */
+/* An id goes into requests and into messages: one plain word. */
 static int
-model_check(const char *asked, struct err *e)
+model_check(const char *id, const char *asked, struct err *e)
 {
 	const char *p;
 
-	for (p = asked; *p; p++)
+	for (p = id; *p; p++)
 		if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f ||
 		    *p == '"' || *p == '\\')
 			break;
-	if (*p || p == asked || p - asked > MODEL_ID)
+	if (*p || p == id || p - id > MODEL_ID)
 		return err_set(e, ERR_USAGE, "'%.60s' is not the name of a "
 		    "model", asked);
 	return 0;
@@ -5371,7 +9856,7 @@ model_resolve(const struct conf *c, const char *asked, const char *parent,
 	else if (!strcasecmp(asked, "default"))
 		asked = model_default();
 	model_expand(c, asked, parent, id, &family);
-	if (model_check(id->p, e) < 0 ||
+	if (model_check(id->p, asked, e) < 0 ||
 	    model_permit(c, asked, family, parent, id, e) < 0)
 		return -1;
 	base = core_memdup(id->p, model_base(id->p));
@@ -5502,6 +9987,4252 @@ model_effort_asked(const struct conf *c, const char *call, const char *def)
 	}
 	return NULL;
 }
+/*=== [def] agent definitions and where they come from =======================
+ * uses: core arena str err log text json yaml file conf model
+ *
+ * A definition is a Markdown file with frontmatter, a member of the --agents
+ * object, or compiled in.  Of several with one name the one counts that
+ * stands first in this order: managed, --agents, project (the nearest folder
+ * first), user, built-in; within a folder the first by the bytes of its path.
+ *
+ * A field that restricts (tools, disallowedTools, permissionMode, ...) is
+ * understood or the file is refused: it must never mean more than its author
+ * wrote.  A refused file also keeps others of its name from taking its place.
+ * Every other fault is a warning with a code and a line.  Nothing here prints.
+ *==========================================================================*/
+
+#define DEF_DEPTH 16		/* folders below agents/; deepest seen 5 */
+#define DEF_DIRS 2000		/* a link to "/" must not walk the disk */
+#define DEF_FILES 20000
+#define DEF_SHOWN 10		/* names in one message */
+
+struct def_warning {
+	const char *code;
+	const char *message;
+	int line;		/* 0: of no line */
+};
+
+/* A definition, or (error set) a file that is none. */
+struct def {
+	struct arena own;	/* the text below, where def_parse() made it */
+	const char *name;
+	const char *description;
+	const char *prompt;	/* trimmed, may be "" */
+	const char *path;	/* NULL: no file */
+	const char *source;	/* built-in, user, project, flag, managed */
+	const char *model;	/* alias in lower case, id, inherit; NULL */
+	bool has_tools;		/* false: no restriction */
+	struct strv tools;	/* entries as written */
+	struct strv disallowed;
+	struct strv skills;
+	bool has_mode;
+	enum perm_mode mode;
+	int max_turns;		/* 0: no limit */
+	const char *effort;	/* a level, or NULL; so the next four */
+	const char *memory;
+	const char *isolation;
+	const char *color;
+	const char *initial_prompt;
+	const char *critical_reminder;
+	bool background;
+	bool omit_claude_md;
+	cJSON *hooks;		/* as in settings; NULL */
+	cJSON *mcp_servers;	/* list of names and {name: config}; NULL */
+
+	struct def_warning *warnings;
+	size_t nwarnings;
+	size_t warnings_cap;
+	const char *error;	/* code; NULL: it loaded */
+	const char *error_message;
+	int error_line;
+	size_t scope;		/* which folder it is of, in the order above */
+	bool active;		/* its name means this one */
+	const struct def *winner; /* not active: who stands in its place */
+};
+
+/* All of them, in the order above. */
+struct defs {
+	struct arena arena;	/* their text */
+	struct def *list;
+	size_t n;
+	size_t cap;
+	const char *prompt;	/* the default agent's system prompt */
+};
+
+/*--- tool names ------------------------------------------------------------*/
+
+/* Every tool name that a list may hold, sorted; `now`: what it means. */
+static const struct def_tool {
+	const char *name;
+	const char *now;	/* NULL: itself; "": nothing any more */
+} def_tools[] = {
+	{ "Agent", NULL },
+	{ "AgentOutputTool", "" },
+	{ "Artifact", NULL },
+	{ "AskUserQuestion", NULL },
+	{ "Bash", NULL },
+	{ "BashOutput", "" },
+	{ "Brief", "SendUserMessage" },
+	{ "ClaudeDesign", NULL },
+	{ "CronCreate", NULL },
+	{ "CronDelete", NULL },
+	{ "CronList", NULL },
+	{ "Edit", NULL },
+	{ "EndConversation", NULL },
+	{ "EnterPlanMode", NULL },
+	{ "EnterWorktree", NULL },
+	{ "ExitPlanMode", NULL },
+	{ "ExitWorktree", NULL },
+	{ "Glob", NULL },
+	{ "Grep", NULL },
+	{ "KillBash", "TaskStop" },
+	{ "KillShell", "TaskStop" },
+	{ "LS", "" },
+	{ "LSP", NULL },
+	{ "ListAgents", NULL },
+	{ "ListMcpResources", "ListMcpResourcesTool" },
+	{ "ListMcpResourcesTool", NULL },
+	{ "ListPeers", "ListAgents" },
+	{ "Monitor", NULL },
+	{ "MultiEdit", "" },
+	{ "NotebookEdit", NULL },
+	{ "NotebookRead", "" },
+	{ "ObserverReport", NULL },
+	{ "OfferChromeSetup", NULL },
+	{ "PowerShell", NULL },
+	{ "Projects", NULL },
+	{ "ProposeGoal", "SetGoal" },
+	{ "PushNotification", NULL },
+	{ "Read", NULL },
+	{ "ReadMcpResource", "ReadMcpResourceTool" },
+	{ "ReadMcpResourceDir", "ReadMcpResourceDirTool" },
+	{ "ReadMcpResourceDirTool", NULL },
+	{ "ReadMcpResourceTool", NULL },
+	{ "ReadNotifications", NULL },
+	{ "RefreshMcpTools", NULL },
+	{ "RemoteTrigger", NULL },
+	{ "ReportFindings", NULL },
+	{ "ScheduleWakeup", NULL },
+	{ "SendFeedback", NULL },
+	{ "SendMessage", NULL },
+	{ "SendUserFile", NULL },
+	{ "SendUserMessage", NULL },
+	{ "SetGoal", NULL },
+	{ "ShareOnboardingGuide", NULL },
+	{ "ShowOnboardingRolePicker", NULL },
+	{ "Skill", NULL },
+	{ "SlashCommand", "Skill" },
+	{ "StructuredOutput", NULL },
+	{ "SubagentHandback", NULL },
+	{ "Task", "Agent" },
+	{ "TaskCreate", NULL },
+	{ "TaskGet", NULL },
+	{ "TaskList", NULL },
+	{ "TaskOutput", "" },
+	{ "TaskStop", NULL },
+	{ "TaskUpdate", NULL },
+	{ "TodoRead", "" },
+	{ "TodoWrite", NULL },
+	{ "ToolSearch", NULL },
+	{ "WaitForMcpServers", NULL },
+	{ "WebFetch", NULL },
+	{ "WebSearch", NULL },
+	{ "Workflow", NULL },
+	{ "Write", NULL },
+	{ "propose_skills", NULL },
+};
+
+static int
+def_tool_by_name(const void *key, const void *row)
+{
+	return strcmp(key, ((const struct def_tool *)row)->name);
+}
+
+/*
+ * What a tool's name means today: itself, its new name, "" for a tool that
+ * is gone and not missed, NULL where nobody knows it.
+ */
+static const char *
+def_tool_alias(const char *name)
+{
+	const struct def_tool *t;
+
+	if (str_starts(name, "mcp__"))
+		return name;
+	t = bsearch(name, def_tools, LENGTH(def_tools), sizeof(*def_tools),
+	    def_tool_by_name);
+	return !t ? NULL : t->now ? t->now : t->name;
+}
+
+/* The known name that differs in case alone, or NULL. */
+static const char *
+def_tool_hint(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < LENGTH(def_tools); i++)
+		if (!strcasecmp(def_tools[i].name, name))
+			return def_tools[i].name;
+	return NULL;
+}
+
+/* Whether an entry of a tool list can mean something. */
+static bool
+def_tool_is_known(const char *entry)
+{
+	char *name = core_memdup(entry, strcspn(entry, "("));
+	bool known = def_tool_alias(name) != NULL;
+	size_t i;
+
+	if (!known && strchr(name, '*'))
+		for (i = 0; i < LENGTH(def_tools) && !known; i++)
+			known = text_glob(name, def_tools[i].name);
+	free(name);
+	return known;
+}
+
+/*--- reading one -----------------------------------------------------------*/
+
+/* A definition while its fields are read. */
+struct def_reader {
+	struct def *d;
+	struct arena *a;	/* where its text goes */
+	const struct yaml *y;	/* NULL: JSON */
+	struct strv *problems;	/* JSON: what is wrong, one line each */
+};
+
+static int
+def_line(const struct def_reader *r, const char *key)
+{
+	return r->y && key ? yaml_line(r->y, key) : 0;
+}
+
+static void __attribute__((format(printf, 5, 6)))
+def_add_warning(struct arena *a, struct def *d, const char *code, int line,
+    const char *fmt, ...)
+{
+	char buf[LIM_MSG];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf, sizeof(buf), fmt, ap);
+	va_end(ap);
+	d->warnings = core_grow(d->warnings, d->nwarnings, &d->warnings_cap,
+	    sizeof(*d->warnings));
+	d->warnings[d->nwarnings++] = (struct def_warning){ code,
+	    arena_dup(a, buf, text_cut(str_of(buf), LIM_MSG - 8)), line };
+}
+
+#define def_warning(r, key, code, ...) \
+	def_add_warning((r)->a, (r)->d, code, def_line(r, key), __VA_ARGS__)
+
+/* It does not load; what is said first counts. */
+static void __attribute__((format(printf, 4, 5)))
+def_refuse(struct def_reader *r, const char *code, int line,
+    const char *fmt, ...)
+{
+	char buf[LIM_MSG];
+	va_list ap;
+
+	if (r->d->error && !r->problems)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(buf, sizeof(buf), fmt, ap);
+	va_end(ap);
+	r->d->error = code;
+	r->d->error_line = line;
+	r->d->error_message = arena_strdup(r->a, buf);
+}
+
+/* A key's value cannot be taken: the file is refused, or JSON complains. */
+static void
+def_refuse_key(struct def_reader *r, const char *key, const char *want,
+    const cJSON *v)
+{
+	const char *is = cJSON_IsString(v) ? v->valuestring : json_kind(v);
+	const char *q = cJSON_IsString(v) ? "'" : "";
+	struct str s;
+
+	if (!r->problems) {
+		def_refuse(r, "bad-type", def_line(r, key),
+		    "%s: %s expected, not %s%.80s%s", key, want, q, is, q);
+		return;
+	}
+	str_init(&s, LIM_MSG);
+	str_addf(&s, "%.100s.%s: %s expected, not %s%.80s%s", r->d->name, key,
+	    want, q, is, q);
+	str_list_take(r->problems, str_detach(&s));
+}
+
+static void
+def_ignore(struct def_reader *r, const char *key, const char *want,
+    const cJSON *v)
+{
+	const char *is = v->valuestring ? v->valuestring : json_kind(v);
+	const char *q = v->valuestring ? "'" : "";
+
+	def_warning(r, key, "value-ignored", "%s: %s expected, not "
+	    "%s%.80s%s; not used", key, want, q, is, q);
+}
+
+/* The value was guessed from text that is no YAML. */
+static bool
+def_is_loose(const struct def_reader *r, const char *key)
+{
+	return r->y && str_list_has(&r->y->loose, key);
+}
+
+/* A scalar's characters, trimmed; NULL for null, lists and maps. */
+static const char *
+def_text(struct def_reader *r, const cJSON *v)
+{
+	struct slice s;
+
+	if (cJSON_IsNull(v) || !v->valuestring)
+		return NULL;
+	s = text_trim(str_of(v->valuestring));
+	return arena_dup(r->a, s.p, s.n);
+}
+
+/* One of some words, or NULL. */
+static const char *
+def_word(const char *s, const char *const *words)
+{
+	for (; s && *words; words++)
+		if (!strcmp(s, *words))
+			return *words;
+	return NULL;
+}
+
+/* Lower-case letters, digits and single hyphens. */
+static bool
+def_is_plain_name(const char *s)
+{
+	bool letter = false;
+
+	for (; *s; s++) {
+		if (*s == '-' ? !letter : !(*s >= 'a' && *s <= 'z') &&
+		    !isdigit((unsigned char)*s))
+			return false;
+		letter = *s != '-';
+	}
+	return letter;
+}
+
+static void
+def_read_name(struct def_reader *r, const char *key, const cJSON *v)
+{
+	const char *s = def_text(r, v);
+
+	if (cJSON_IsArray(v) || cJSON_IsObject(v)) {
+		def_refuse_key(r, key, "text", v);
+		return;
+	}
+	r->d->name = s && *s ? s : NULL;
+	if (!s || !*s)
+		def_refuse(r, "bad-name", def_line(r, key), "the name is "
+		    "empty");
+	else if (*s == '-')
+		def_refuse(r, "bad-name", def_line(r, key), "the name '%.80s' "
+		    "starts with a hyphen", s);
+	else if (strchr(s, ':'))
+		def_refuse(r, "bad-name", def_line(r, key), "the name '%.80s' "
+		    "has a colon in it, which is for plugins", s);
+	else if (!def_is_plain_name(s) && strcmp(r->d->source, "built-in"))
+		def_warning(r, key, "name-style", "the name '%.80s' is not "
+		    "lower-case letters, digits and single hyphens; it is "
+		    "called by exactly this text", s);
+}
+
+static void
+def_read_description(struct def_reader *r, const char *key, const cJSON *v)
+{
+	const char *s = def_text(r, v);
+
+	if (cJSON_IsArray(v) || cJSON_IsObject(v) || (!s && r->problems))
+		def_refuse_key(r, key, "text", v);
+	else if (!s || !*s)
+		def_refuse(r, "no-description", def_line(r, key),
+		    "the description is empty");
+	else
+		r->d->description = s;
+	if (s && *s && r->y && str_list_has(&r->y->cut, key))
+		def_warning(r, key, "comment-truncated", "the description "
+		    "ends before ' #', which begins a comment; put it in "
+		    "quotes");
+}
+
+/* One entry of a list, one pair of quotes or brackets removed. */
+static void
+def_add_entry(struct slice s, struct strv *out)
+{
+	static const char open[] = "\"'`[", close[] = "\"'`]";
+	const char *at;
+
+	s = text_trim(s);
+	at = s.n > 1 ? strchr(open, s.p[0]) : NULL;
+	if (at && s.p[s.n - 1] == close[at - open])
+		s = text_trim((struct slice){ s.p + 1, s.n - 2 });
+	if (s.n)
+		str_list_add(out, s.p, s.n);
+}
+
+/*
+ * Splits at commas outside parentheses.  A bracket that is open at the start
+ * counts as closed at the end.  false: parentheses do not match.
+ */
+static bool
+def_split(const char *text, struct strv *out)
+{
+	struct slice s = text_trim(str_of(text));
+	size_t i, from = 0;
+	int depth = 0;
+
+	if (s.n && s.p[0] == '[') {
+		s.p++;
+		s.n--;
+		if (s.n && s.p[s.n - 1] == ']')
+			s.n--;
+	}
+	for (i = 0; i <= s.n; i++) {
+		if (i < s.n && s.p[i] == '(')
+			depth++;
+		else if (i < s.n && s.p[i] == ')' && --depth < 0)
+			return false;
+		if (i == s.n || (s.p[i] == ',' && !depth)) {
+			def_add_entry((struct slice){ s.p + from, i - from },
+			    out);
+			from = i + 1;
+		}
+	}
+	return !depth;
+}
+
+/* A list as text or as a list; -1: refused. */
+static int
+def_list(struct def_reader *r, const char *key, const cJSON *v,
+    struct strv *out)
+{
+	const cJSON *item, *array = cJSON_IsArray(v) ? v : NULL;
+	const char *bad = NULL;
+
+	if (cJSON_IsString(v)) {
+		if (!def_split(v->valuestring, out))
+			bad = "matching parentheses";
+	} else if (!cJSON_IsArray(v) && !cJSON_IsNull(v)) {
+		bad = "a list or comma-separated text";
+	}
+	cJSON_ArrayForEach(item, array) {
+		if (cJSON_IsNull(item))
+			continue;
+		if (!item->valuestring)
+			bad = "text in each entry";
+		else if (!def_split(item->valuestring, out))
+			bad = "matching parentheses";
+		if (bad)
+			v = item;
+		if (bad)
+			break;
+	}
+	if (bad)
+		def_refuse_key(r, key, bad, v);
+	return bad ? -1 : 0;
+}
+
+/* A tool's name, with anything in parentheses behind it. */
+static bool
+def_is_tool_word(const char *s)
+{
+	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst"
+	    "uvwxyz0123456789_*.-");
+
+	return n && (!s[n] || (s[n] == '(' && str_ends(s, ")")));
+}
+
+/* Warns of entries that no tool has, all in one. */
+static void
+def_check_tools(struct def_reader *r, const char *key,
+    const struct strv *list)
+{
+	size_t i, n = 0;
+	const char *hint;
+	struct str s;
+
+	str_init(&s, 0);
+	for (i = 0; i < list->n; i++) {
+		if (def_tool_is_known(list->v[i]) || ++n > DEF_SHOWN)
+			continue;
+		hint = def_tool_hint(list->v[i]);
+		str_addf(&s, "%s'%.60s'", s.len ? ", " : "", list->v[i]);
+		if (hint)
+			str_addf(&s, " (meant '%s'?)", hint);
+	}
+	if (n > DEF_SHOWN)
+		str_addf(&s, " and %zu more", n - DEF_SHOWN);
+	if (n)
+		def_warning(r, key, "unknown-tool", "%s: no tool is called %s",
+		    key, s.p);
+	str_clear(&s);
+}
+
+static void
+def_read_tools(struct def_reader *r, const char *key, const cJSON *v)
+{
+	bool allow = !strcmp(key, "tools");
+	struct strv *list = allow ? &r->d->tools : &r->d->disallowed;
+	size_t i;
+
+	/* Narrow until it is understood. */
+	r->d->has_tools |= allow;
+	if (def_list(r, key, v, list) < 0)
+		return;
+	for (i = 0; def_is_loose(r, key) && i < list->n; i++) {
+		if (def_is_tool_word(list->v[i]))
+			continue;
+		def_refuse(r, "bad-type", def_line(r, key), "%s: '%.80s' is "
+		    "no tool's name, and the header is not valid YAML", key,
+		    list->v[i]);
+		return;
+	}
+	if (allow && str_list_has(list, "*")) {
+		r->d->has_tools = false;
+		str_list_clear(list);
+		return;
+	}
+	if (allow && !list->n && !(cJSON_IsArray(v) && !v->child))
+		def_warning(r, key, "empty-tools", "tools: nothing is listed, "
+		    "so the agent has no tools; leave the key out for all, "
+		    "write [] for none");
+	def_check_tools(r, key, list);
+}
+
+static void
+def_read_skills(struct def_reader *r, const char *key, const cJSON *v)
+{
+	def_list(r, key, v, &r->d->skills);
+}
+
+static void
+def_read_model(struct def_reader *r, const char *key, const cJSON *v)
+{
+	static const char *const words[] = { "inherit", "default", "best",
+	    "opusplan", NULL };
+	const char *s = def_text(r, v);
+	char *low, *p;
+
+	if (cJSON_IsArray(v) || cJSON_IsObject(v)) {
+		def_ignore(r, key, "one model", v);
+		return;
+	}
+	if (!s || !*s)
+		return;
+	low = arena_strdup(r->a, s);
+	for (p = low; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	r->d->model = s;
+	if (def_word(low, words) || model_alias(s) < LENGTH(model_aliases))
+		r->d->model = low;
+	else if (!strstr(s, "claude-") || strpbrk(s, " \t\n"))
+		def_warning(r, key, "model-unknown", "model: '%.80s' is "
+		    "neither an alias nor an id that is known", s);
+}
+
+static void
+def_read_mode(struct def_reader *r, const char *key, const cJSON *v)
+{
+	/* `auto` needs a classifier that is not here: it asks, too. */
+	static const struct {
+		const char *name;
+		enum perm_mode mode;
+	} modes[] = {
+		{ "default", MODE_DEFAULT }, { "manual", MODE_DEFAULT },
+		{ "auto", MODE_DEFAULT }, { "plan", MODE_PLAN },
+		{ "acceptEdits", MODE_ACCEPT_EDITS },
+		{ "dontAsk", MODE_DONT_ASK },
+		{ "bypassPermissions", MODE_BYPASS },
+	};
+	const char *s = def_text(r, v);
+	size_t i;
+
+	for (i = 0; s && i < LENGTH(modes); i++) {
+		if (strcmp(s, modes[i].name))
+			continue;
+		r->d->has_mode = true;
+		r->d->mode = modes[i].mode;
+		return;
+	}
+	def_refuse_key(r, key, "default, plan, acceptEdits, dontAsk, auto or "
+	    "bypassPermissions", v);
+}
+
+static void
+def_read_isolation(struct def_reader *r, const char *key, const cJSON *v)
+{
+	static const char *const words[] = { "worktree", "remote", NULL };
+
+	r->d->isolation = def_word(def_text(r, v), words);
+	if (!r->d->isolation)
+		def_refuse_key(r, key, "worktree or remote", v);
+}
+
+static void
+def_read_max_turns(struct def_reader *r, const char *key, const cJSON *v)
+{
+	const char *s = def_text(r, v);
+	int64_t n;
+
+	if (cJSON_IsNumber(v) && v->valuedouble >= 1 &&
+	    v->valuedouble <= INT_MAX && v->valuedouble == v->valueint)
+		r->d->max_turns = v->valueint;
+	else if (s && text_int(str_of(s), 1, INT_MAX, &n))
+		r->d->max_turns = (int)n;
+	else if (def_is_loose(r, key))
+		def_refuse_key(r, key, "a whole number over 0", v);
+	else
+		def_ignore(r, key, "a whole number over 0", v);
+}
+
+static void
+def_read_effort(struct def_reader *r, const char *key, const cJSON *v)
+{
+	const char *s = def_text(r, v);
+
+	if (s && model_is_effort(s))
+		r->d->effort = s;
+	else
+		def_ignore(r, key, "low, medium, high, xhigh or max", v);
+}
+
+static void
+def_read_memory(struct def_reader *r, const char *key, const cJSON *v)
+{
+	static const char *const words[] = { "user", "project", "local",
+	    NULL };
+
+	r->d->memory = def_word(def_text(r, v), words);
+	if (!r->d->memory)
+		def_ignore(r, key, "user, project or local", v);
+}
+
+static void
+def_read_flag(struct def_reader *r, const char *key, const cJSON *v)
+{
+	const char *s = def_text(r, v);
+	int yes = cJSON_IsBool(v) ? cJSON_IsTrue(v) : s ? text_bool(s) : -1;
+
+	if (yes < 0)
+		def_ignore(r, key, "true or false", v);
+	else if (!strcmp(key, "background"))
+		r->d->background = yes;
+	else
+		r->d->omit_claude_md = yes;
+}
+
+/* Decoration, and two texts of which "" is as good as none. */
+static void
+def_read_text(struct def_reader *r, const char *key, const cJSON *v)
+{
+	const char *s = def_text(r, v);
+
+	if (!strcmp(key, "color"))
+		r->d->color = s;
+	else if (cJSON_IsArray(v) || cJSON_IsObject(v))
+		def_ignore(r, key, "text", v);
+	else if (!strcmp(key, "initialPrompt"))
+		r->d->initial_prompt = s && *s ? s : NULL;
+	else
+		r->d->critical_reminder = s && *s ? s : NULL;
+}
+
+/* Events that hooks may name. */
+static const char *const def_events[] = {
+	"ConfigChange", "CwdChanged", "InstructionsLoaded", "Notification",
+	"PermissionDenied", "PermissionRequest", "PostCompact",
+	"PostModelSwitch", "PostToolBatch", "PostToolUse",
+	"PostToolUseFailure", "PreCompact", "PreModelSwitch",
+	"PreSkillShellCommand", "PreToolUse", "SessionEnd", "SessionStart",
+	"Setup", "Stop", "StopFailure", "SubagentStart", "SubagentStop",
+	"UserPromptSubmit", "WorktreeCreate", "WorktreeRemove", NULL
+};
+
+/* NULL where hooks have the form of the settings' key. */
+static const char *
+def_hooks_fault(const cJSON *v)
+{
+	const cJSON *event, *group;
+
+	if (!cJSON_IsObject(v))
+		return "a map of events is expected";
+	cJSON_ArrayForEach(event, v) {
+		if (!def_word(event->string, def_events))
+			return event->string;
+		if (!cJSON_IsArray(event))
+			return "a list is expected for each event";
+		cJSON_ArrayForEach(group, event)
+			if (!cJSON_IsArray(json_get(group, "hooks")))
+				return "'hooks' is missing in an event";
+	}
+	return NULL;
+}
+
+static void
+def_read_hooks(struct def_reader *r, const char *key, const cJSON *v)
+{
+	const char *why = def_hooks_fault(v);
+
+	if (cJSON_IsNull(v))
+		return;
+	if (why && def_is_loose(r, key))
+		def_refuse_key(r, key, "a map of events", v);
+	else if (why)
+		def_warning(r, key, "hooks-ignored", "hooks: %s%.60s; none of "
+		    "them is run", strchr(why, ' ') ? "" :
+		    "no event is called ", *why ? why : "''");
+	else
+		r->d->hooks = yaml_new(cJSON_Duplicate(v, true));
+}
+
+/* Makes a list out of text, a list or a map of servers. */
+static cJSON *
+def_servers(const cJSON *v)
+{
+	cJSON *list = yaml_new(cJSON_CreateArray()), *one;
+	const cJSON *item, *all = cJSON_IsString(v) ? NULL : v;
+	struct strv names = { 0 };
+	size_t i;
+
+	if (cJSON_IsString(v))
+		def_split(v->valuestring, &names);
+	for (i = 0; i < names.n; i++)
+		cJSON_AddItemToArray(list,
+		    yaml_new(cJSON_CreateString(names.v[i])));
+	str_list_clear(&names);
+	cJSON_ArrayForEach(item, all) {
+		one = yaml_new(cJSON_Duplicate(item, true));
+		if (cJSON_IsObject(v)) {
+			one = yaml_new(cJSON_CreateObject());
+			cJSON_AddItemToObject(one, item->string,
+			    yaml_new(cJSON_Duplicate(item, true)));
+		}
+		cJSON_AddItemToArray(list, one);
+	}
+	return list;
+}
+
+static void
+def_read_servers(struct def_reader *r, const char *key, const cJSON *v)
+{
+	static const char want[] = "a list of names and of maps";
+	cJSON *list, *item;
+	bool ok;
+
+	if (cJSON_IsNull(v))
+		return;
+	list = def_servers(v);
+	ok = cJSON_IsString(v) || cJSON_IsArray(v) || cJSON_IsObject(v);
+	cJSON_ArrayForEach(item, list)
+		ok &= cJSON_IsString(item) || (cJSON_IsObject(item) &&
+		    item->child && cJSON_IsObject(item->child));
+	if (ok && !def_is_loose(r, key)) {
+		r->d->mcp_servers = list;
+		return;
+	}
+	cJSON_Delete(list);
+	if (def_is_loose(r, key))
+		def_refuse_key(r, key, want, v);
+	else
+		def_ignore(r, key, want, v);
+}
+
+/* What the reader of the same row in def_readers knows. */
+static const struct yaml_field def_fields[] = {
+	{ "name", YAML_NEED },
+	{ "description", YAML_TEXT | YAML_NEED },
+	{ "tools", YAML_GUARD },
+	{ "disallowedTools", YAML_GUARD },
+	{ "permissionMode", YAML_GUARD },
+	{ "isolation", YAML_GUARD },
+	{ "maxTurns", YAML_GUARD },
+	{ "hooks", YAML_GUARD },
+	{ "mcpServers", YAML_GUARD },
+	{ "model", 0 },
+	{ "skills", 0 },
+	{ "effort", 0 },
+	{ "memory", 0 },
+	{ "background", 0 },
+	{ "omitClaudeMd", 0 },
+	{ "color", 0 },
+	{ "initialPrompt", YAML_TEXT },
+	{ "criticalSystemReminder_EXPERIMENTAL", YAML_TEXT },
+	{ NULL, 0 }
+};
+
+static void (*const def_readers[])(struct def_reader *, const char *,
+    const cJSON *) = {
+	def_read_name, def_read_description, def_read_tools, def_read_tools,
+	def_read_mode, def_read_isolation, def_read_max_turns,
+	def_read_hooks, def_read_servers, def_read_model, def_read_skills,
+	def_read_effort, def_read_memory, def_read_flag, def_read_flag,
+	def_read_text, def_read_text, def_read_text
+};
+_Static_assert(LENGTH(def_fields) == LENGTH(def_readers) + 1, "def_fields");
+
+/* What a key that is none was meant for, if that restricts; else NULL. */
+static const char *
+def_near_miss(const char *key)
+{
+	static const struct {
+		const char *like;
+		const char *key;
+	} near[] = {
+		{ "tool", "tools" }, { "tools", "tools" },
+		{ "allowedtool", "tools" }, { "allowedtools", "tools" },
+		{ "allowtools", "tools" }, { "toolsallowed", "tools" },
+		{ "toolset", "tools" }, { "availabletools", "tools" },
+		{ "disallowedtool", "disallowedTools" },
+		{ "disallowedtools", "disallowedTools" },
+		{ "disallowtools", "disallowedTools" },
+		{ "disabledtools", "disallowedTools" },
+		{ "deniedtools", "disallowedTools" },
+		{ "denytools", "disallowedTools" },
+		{ "blockedtools", "disallowedTools" },
+		{ "forbiddentools", "disallowedTools" },
+		{ "excludedtools", "disallowedTools" },
+		{ "permission", "permissionMode" },
+		{ "permissions", "permissionMode" },
+		{ "permissionmode", "permissionMode" },
+		{ "permissionsmode", "permissionMode" },
+		{ "maxturn", "maxTurns" }, { "maxturns", "maxTurns" },
+		{ "turnlimit", "maxTurns" },
+		{ "maxsteps", "maxTurns" }, { "maxiterations", "maxTurns" },
+		{ "hook", "hooks" }, { "hooks", "hooks" },
+		{ "isolation", "isolation" }, { "isolated", "isolation" },
+	};
+	char like[32];
+	size_t i, n = 0;
+
+	for (; *key && n < sizeof(like) - 1; key++)
+		if (isalnum((unsigned char)*key))
+			like[n++] = (char)tolower((unsigned char)*key);
+	like[n] = 0;
+	for (i = 0; i < LENGTH(near) && !*key; i++)
+		if (!strcmp(like, near[i].like))
+			return near[i].key;
+	return NULL;
+}
+
+/* All fields of a header or of a member of --agents. */
+static void
+def_read_fields(struct def_reader *r, const cJSON *root)
+{
+	const cJSON *v;
+	const char *near;
+	size_t i;
+
+	for (i = 0; i < LENGTH(def_readers); i++) {
+		v = cJSON_GetObjectItemCaseSensitive(root, def_fields[i].name);
+		/* JSON: a member's name is its key. */
+		if (v && !(r->problems && !i))
+			def_readers[i](r, def_fields[i].name, v);
+		if (r->d->error && !r->d->name)
+			return;
+		if (v && r->y && str_list_has(&r->y->twice,
+		    def_fields[i].name))
+			def_warning(r, def_fields[i].name, "dup-key", "'%s' "
+			    "is there twice; the last one counts",
+			    def_fields[i].name);
+	}
+	cJSON_ArrayForEach(v, root) {
+		near = yaml_field(def_fields, str_of(v->string)) ? NULL :
+		    def_near_miss(v->string);
+		if (near)
+			def_warning(r, v->string, "key-alias", "'%s' is no "
+			    "key and restricts nothing; meant '%s'?",
+			    v->string, near);
+	}
+}
+
+/* The header's tree into the definition. */
+static void
+def_read_header(struct def_reader *r, const struct yaml_front *f)
+{
+	const struct yaml *y = r->y;
+
+	if (y->lenient)
+		def_add_warning(r->a, r->d, "yaml-recovered", y->line,
+		    "the header is not valid YAML (%s), read all the same; "
+		    "put quotes around the value", y->why);
+	if (!json_get(y->root, "name")) {
+		def_refuse(r, "no-name", f->line, "there is no name%s%s%s",
+		    y->lenient ? ", and the header is not valid YAML (" : "",
+		    y->why, y->lenient ? ")" : "");
+		return;
+	}
+	def_read_fields(r, y->root);
+	if (!json_get(y->root, "description"))
+		def_refuse(r, "no-description", yaml_line(y, "name"),
+		    "there is no description");
+}
+
+/* A whole file into d; d->error says that it does not load. */
+static void
+def_read(struct slice file, const char *path, const char *source,
+    struct arena *a, struct str *text, struct def *d)
+{
+	struct def_reader r = { .d = d, .a = a };
+	struct yaml y = { 0 };
+	struct yaml_front f;
+	struct err e = { 0 };
+	bool fixed = false;
+	const char *end;
+	int closed, last;
+
+	d->source = source;
+	d->path = arena_strdup(a, path);
+	str_reset(text);
+	if (yaml_input(file, text, &fixed, &e) < 0) {
+		def_refuse(&r, "encoding", 1, "%s", e.msg);
+		return;
+	}
+	closed = yaml_split(str_slice(text), &f);
+	if (closed <= 0) {
+		def_refuse(&r, closed ? "unclosed" : "no-name",
+		    closed ? f.line - 1 : 1,
+		    closed ? "the header is not closed: a line --- is missing" :
+		    "there is no header, so no name");
+		return;
+	}
+	if (yaml_header(f.header, f.line, def_fields, &y, &e) < 0) {
+		d->name = y.root && json_text(y.root, "name") ?
+		    arena_strdup(a, json_text(y.root, "name")) : NULL;
+		def_refuse(&r, e.code == ERR_LIMIT ? "too-large" : "bad-type",
+		    y.line, "%s", e.msg);
+		yaml_clear(&y);
+		return;
+	}
+	r.y = &y;
+	d->prompt = arena_dup(a, f.body.p, f.body.n);
+	def_read_header(&r, &f);
+	for (last = f.line, end = f.header.p; end < f.header.p + f.header.n;)
+		last += *end++ == '\n';
+	if (fixed)
+		def_add_warning(a, d, "encoding", 0, "some bytes are no "
+		    "UTF-8; they are replaced");
+	if (f.late)
+		def_add_warning(a, d, "leading-text", 1, "blank lines stand "
+		    "before the first ---");
+	if (f.long_fence)
+		def_add_warning(a, d, "fence-style", last, "the header is "
+		    "closed by more than three dashes");
+	if (!f.body.n)
+		def_add_warning(a, d, "empty-body", last, "there is no prompt "
+		    "below the header");
+	yaml_clear(&y);
+}
+
+static void
+def_clear(struct def *d)
+{
+	str_list_clear(&d->tools);
+	str_list_clear(&d->disallowed);
+	str_list_clear(&d->skills);
+	cJSON_Delete(d->hooks);
+	cJSON_Delete(d->mcp_servers);
+	free(d->warnings);
+	arena_clear(&d->own);
+	*d = (struct def){ 0 };
+}
+
+/*
+ * One agent file from memory; `path` is only for messages.  -1: it does not
+ * load (ERR_PARSE, with path and line); d is empty then.
+ */
+static int
+def_parse(struct slice file, const char *path, const char *source,
+    struct def *d, struct err *e)
+{
+	struct str text;
+
+	*d = (struct def){ 0 };
+	str_init(&text, 0);
+	def_read(file, path, source, &d->own, &text, d);
+	str_clear(&text);
+	d->active = !d->error;
+	if (!d->error)
+		return 0;
+	err_set(e, ERR_PARSE, "%.200s:%d: %s", path, d->error_line,
+	    d->error_message);
+	def_clear(d);
+	return -1;
+}
+
+/*--- JSON definitions ------------------------------------------------------*/
+
+static struct def *
+def_add(struct defs *all, const char *source, size_t scope)
+{
+	all->list = core_grow(all->list, all->n, &all->cap,
+	    sizeof(*all->list));
+	all->list[all->n] = (struct def){ .source = source, .scope = scope };
+	return &all->list[all->n++];
+}
+
+/* One member of --agents. */
+static void
+def_read_json(struct defs *all, const cJSON *v, const char *path,
+    size_t scope, struct strv *problems)
+{
+	struct def *d = def_add(all, "flag", scope);
+	struct def_reader r = { .d = d, .a = &all->arena,
+	    .problems = problems };
+	cJSON name = { .type = cJSON_String, .valuestring = v->string };
+	struct str s;
+	size_t i;
+
+	d->path = path;
+	d->name = v->string;	/* for messages, until it is checked */
+	for (i = 0; i + 1 < all->n; i++)
+		if (all->list[i].scope == scope && all->list[i].name &&
+		    !strcmp(all->list[i].name, v->string))
+			def_refuse(&r, "dup-name", 0, "is there twice");
+	def_read_name(&r, "name", &name);
+	if (d->error) {
+		str_init(&s, LIM_MSG);
+		str_addf(&s, "%.100s: %s", v->string, d->error_message);
+		str_list_take(problems, str_detach(&s));
+	}
+	if (!d->name)
+		d->name = "";
+	if (!cJSON_IsObject(v)) {
+		str_init(&s, LIM_MSG);
+		str_addf(&s, "%.100s: an object expected, not %s", d->name,
+		    json_kind(v));
+		str_list_take(problems, str_detach(&s));
+		return;
+	}
+	if (!json_get(v, "description"))
+		def_refuse_key(&r, "description", "text", NULL);
+	d->prompt = json_text(v, "prompt") ? def_text(&r, json_get(v,
+	    "prompt")) : NULL;
+	if (!d->prompt)
+		def_refuse_key(&r, "prompt", "text", json_get(v, "prompt"));
+	else if (!*d->prompt)
+		def_warning(&r, NULL, "empty-body", "the prompt is empty");
+	def_read_fields(&r, v);
+	if (d->error && !strcmp(d->error, "no-description"))
+		def_refuse_key(&r, "description", "some text", NULL);
+}
+
+/* The lines of what is wrong with --agents, as one error. */
+static int
+def_complain(const struct strv *problems, struct err *e)
+{
+	struct str s;
+	size_t i;
+
+	str_init(&s, LIM_MSG - 64);
+	str_adds(&s, "Invalid --agents configuration:");
+	for (i = 0; i < problems->n && !s.full; i++)
+		str_addf(&s, "\n%s", problems->v[i]);
+	err_set(e, ERR_USAGE, "%s%s", s.p, s.full ? "\n..." : "");
+	str_clear(&s);
+	return -1;
+}
+
+/* Text of --agents: JSON, `path` NULL, or what was read from a file. */
+static int
+def_load_json(struct defs *all, struct slice text, const char *path,
+    size_t scope, struct err *e)
+{
+	struct strv problems = { 0 };
+	struct err why = { 0 };
+	cJSON *root = NULL;
+	const cJSON *v;
+	int r = 0;
+
+	if (text.n >= 3 && !memcmp(text.p, "\357\273\277", 3)) {
+		text.p += 3;
+		text.n -= 3;
+	}
+	if (json_has_nul(text))
+		str_list_adds(&problems, "a zero byte in a text");
+	else if (!(root = json_parse(text, &why)))
+		str_list_adds(&problems, why.msg);
+	else if (!cJSON_IsObject(root))
+		str_list_adds(&problems, "an object of agents expected");
+	else if (conf_is_wide(root))
+		str_list_adds(&problems, "an object has too many members");
+	else
+		cJSON_ArrayForEach(v, root)
+			def_read_json(all, v, path, scope, &problems);
+	for (size_t i = 0; i < all->n; i++)
+		if (all->list[i].scope == scope)
+			all->list[i].name = arena_strdup(&all->arena,
+			    all->list[i].name);
+	if (problems.n)
+		r = def_complain(&problems, e);
+	str_list_clear(&problems);
+	cJSON_Delete(root);
+	return r;
+}
+
+/* --agents: JSON where it starts with a brace, else the name of a file. */
+static int
+def_load_flag(struct defs *all, const struct conf *c, size_t scope,
+    struct err *e)
+{
+	const char *given = c->opts->agents;
+	struct slice text = text_trim(str_of(given));
+	char *path;
+	struct str s;
+	int r;
+
+	if (!given)
+		return 0;
+	if (text.n && text.p[0] == '{')
+		return def_load_json(all, text, NULL, scope, e);
+	if (!text.n)
+		return err_set(e, ERR_USAGE,
+		    "--agents: JSON or the name of a file expected");
+	str_init(&s, 0);
+	path = file_join(c->start_dir, given);
+	r = file_read(path, LIM_SETTINGS, &s, e);
+	if (!r)
+		r = def_load_json(all, str_slice(&s), arena_strdup(
+		    &all->arena, path), scope, e);
+	else
+		err_wrap(e, "--agents");
+	free(path);
+	str_clear(&s);
+	return r;
+}
+
+/*--- folders ---------------------------------------------------------------*/
+
+/* A walk through one agents/ folder. */
+struct def_walk {
+	struct defs *all;
+	const char *source;
+	size_t scope;
+	struct strv files;
+	struct strv faults;	/* path, then why: in pairs */
+	struct {
+		dev_t dev;
+		ino_t ino;
+	} *seen;		/* folders: links may lead in a circle */
+	size_t nseen;
+	size_t seen_cap;
+};
+
+static void
+def_fault(struct def_walk *w, const char *path, const char *why)
+{
+	str_list_adds(&w->faults, path);
+	str_list_adds(&w->faults, why);
+}
+
+/* Whether the folder was not seen before. */
+static bool
+def_enter(struct def_walk *w, const char *path, const struct stat *st)
+{
+	size_t i;
+
+	for (i = 0; i < w->nseen; i++) {
+		if (w->seen[i].dev == st->st_dev &&
+		    w->seen[i].ino == st->st_ino) {
+			def_fault(w, path, "a link to a folder that was read "
+			    "already");
+			return false;
+		}
+	}
+	if (w->nseen == DEF_DIRS)
+		return false;
+	w->seen = core_grow(w->seen, w->nseen, &w->seen_cap,
+	    sizeof(*w->seen));
+	w->seen[w->nseen].dev = st->st_dev;
+	w->seen[w->nseen++].ino = st->st_ino;
+	if (w->nseen == DEF_DIRS)
+		def_fault(w, path, "too many folders; no more are read");
+	return true;
+}
+
+/* Collects the *.md files below a folder.  recursion: DEF_DEPTH */
+static void
+def_find_files(struct def_walk *w, const char *dir, int depth)
+{
+	struct strv names = { 0 };
+	struct err e = { 0 };
+	struct stat st;
+	char *path;
+	size_t i;
+
+	if (stat(dir, &st) < 0 || !def_enter(w, dir, &st))
+		return;
+	if (file_list(dir, &names, &e) < 0)
+		def_fault(w, dir, e.msg);
+	for (i = 0; i < names.n; i++) {
+		bool md = str_ends(names.v[i], ".md");
+
+		if (names.v[i][0] == '.')
+			continue;
+		path = file_join(dir, names.v[i]);
+		if (stat(path, &st) < 0) {
+			if (md || errno == ELOOP)
+				def_fault(w, path, errno == ENOENT ?
+				    "a link to nothing" : strerror(errno));
+		} else if (S_ISDIR(st.st_mode) && depth < DEF_DEPTH) {
+			def_find_files(w, path, depth + 1);
+		} else if (S_ISDIR(st.st_mode)) {
+			def_fault(w, path, "too deep a folder; not read");
+		} else if (md && S_ISREG(st.st_mode) &&
+		    w->files.n < DEF_FILES) {
+			str_list_take(&w->files, path);
+			path = NULL;
+		}
+		free(path);
+	}
+	str_list_clear(&names);
+}
+
+/* Reads what was found, in the order of the paths' bytes. */
+static void
+def_read_files(struct def_walk *w)
+{
+	struct arena *a = &w->all->arena;
+	struct str file, text;
+	struct err e;
+	struct def *d;
+	size_t i;
+
+	str_init(&file, 0);
+	str_init(&text, 0);
+	if (w->files.n > 1)
+		qsort(w->files.v, w->files.n, sizeof(*w->files.v),
+		    file_by_name);
+	for (i = 0; i < w->files.n; i++) {
+		d = def_add(w->all, w->source, w->scope);
+		str_reset(&file);
+		err_clear(&e);
+		if (!file_read(w->files.v[i], LIM_DEF, &file, &e)) {
+			def_read(str_slice(&file), w->files.v[i], w->source,
+			    a, &text, d);
+			continue;
+		}
+		d->path = arena_strdup(a, w->files.v[i]);
+		d->error = e.code == ERR_LIMIT ? "too-large" : "unreadable";
+		d->error_message = arena_strdup(a, e.msg);
+	}
+	for (i = 0; i < w->faults.n; i += 2) {
+		d = def_add(w->all, w->source, w->scope);
+		d->path = arena_strdup(a, w->faults.v[i]);
+		d->error = "unreadable";
+		d->error_message = arena_strdup(a, w->faults.v[i + 1]);
+	}
+	str_clear(&file);
+	str_clear(&text);
+}
+
+/* Everything below dir/sub, as one scope. */
+static void
+def_load_dir(struct defs *all, const char *dir, const char *sub,
+    const char *source, size_t scope)
+{
+	struct def_walk w = { .all = all, .source = source, .scope = scope };
+	char *path = file_join(dir, sub);
+
+	if (file_exists(path)) {
+		def_find_files(&w, path, 0);
+		def_read_files(&w);
+	}
+	free(path);
+	free(w.seen);
+	str_list_clear(&w.files);
+	str_list_clear(&w.faults);
+}
+
+/*
+ * The project's folders: from the start folder up to the repository's root
+ * (outside one, the start folder alone), the main checkout of a linked
+ * worktree, then those of --add-dir.
+ */
+static void
+def_load_project(struct defs *all, const struct conf *c, size_t *scope)
+{
+	char *dir = core_strdup(c->start_dir), *up;
+	struct strv dirs = { 0 };
+	struct str real;
+	size_t i, k;
+
+	for (;;) {
+		str_list_adds(&dirs, dir);
+		if (!c->git_root || !strcmp(dir, c->git_root) || !dir[1])
+			break;
+		up = file_dir(dir);
+		free(dir);
+		dir = up;
+	}
+	free(dir);
+	if (c->main_root)
+		str_list_adds(&dirs, c->main_root);
+	str_init(&real, 0);
+	for (i = 0; i < c->opts->add_dirs.n; i++)
+		if (!file_real(c->start_dir, c->opts->add_dirs.v[i], &real,
+		    NULL))
+			str_list_adds(&dirs, real.p);
+	for (i = 0; i < dirs.n; i++) {
+		/* Each folder once, and the user's own is not a project. */
+		for (k = 0; k < i && strcmp(dirs.v[k], dirs.v[i]);)
+			k++;
+		if (k == i && !conf_is_own_dir(c, dirs.v[i]))
+			def_load_dir(all, dirs.v[i], ".claude/agents",
+			    "project", (*scope)++);
+	}
+	str_clear(&real);
+	str_list_clear(&dirs);
+}
+
+/* What is compiled in; default.md is no agent but the default prompt. */
+static void
+def_load_builtin(struct defs *all, size_t scope)
+{
+	bool none = conf_env_on("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS");
+	bool few = conf_env_on("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS");
+	const struct embed *m;
+	struct slice s;
+	struct str text;
+	struct def *d;
+
+	all->prompt = "You are an agent run by subagent, a command-line agent "
+	    "runner.";
+	str_init(&text, 0);
+	for (m = embed_agents; m->name; m++) {
+		s = text_trim((struct slice){ m->text, m->len });
+		if (!strcmp(m->name, "default.md"))
+			all->prompt = arena_dup(&all->arena, s.p, s.n);
+		else if (!none) {
+			d = def_add(all, "built-in", scope);
+			def_read(s, NULL, "built-in", &all->arena, &text, d);
+			if (d->error)
+				BUG("a built-in agent does not load");
+			if (few && (!strcmp(d->name, "Explore") ||
+			    !strcmp(d->name, "Plan"))) {
+				def_clear(d);
+				all->n--;
+			}
+		}
+	}
+	str_clear(&text);
+}
+
+/*--- which one counts ------------------------------------------------------*/
+
+static int
+def_by_name(const void *a, const void *b)
+{
+	const struct def *x = *(struct def *const *)a;
+	const struct def *y = *(struct def *const *)b;
+	int r = strcmp(x->name, y->name);
+
+	/* They stand in one array, in order. */
+	return r ? r : x < y ? -1 : x > y;
+}
+
+/*
+ * Decides among those of one name, in order.  A file that was refused for
+ * what its fields say bars those of lower rank: the built-in of that name
+ * may do more than its author wanted.
+ */
+static void
+def_decide(struct defs *all, struct def **v, size_t n)
+{
+	struct def *bar = NULL, *win = NULL;
+	bool told = false;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (v[i]->error) {
+			if (!win && !bar && !strcmp(v[i]->error, "bad-type"))
+				bar = v[i];
+			continue;
+		}
+		if (!win && bar && bar->scope < v[i]->scope)
+			win = bar;
+		v[i]->active = !win;
+		v[i]->winner = win;
+		if (!win)
+			win = v[i];
+		if (v[i] == win || v[i]->scope != win->scope || win->error)
+			continue;
+		def_add_warning(&all->arena, v[i], "dup-name", 0, "the name "
+		    "'%.80s' is taken by %.200s", v[i]->name, win->path);
+		if (!told)
+			def_add_warning(&all->arena, win, "dup-name", 0,
+			    "%.200s has the same name", v[i]->path);
+		told = true;
+	}
+}
+
+static void
+def_resolve(struct defs *all)
+{
+	struct def **v = core_alloc(core_mul(all->n, sizeof(*v)));
+	size_t i, k, n = 0;
+
+	for (i = 0; i < all->n; i++)
+		if (all->list[i].name)
+			v[n++] = &all->list[i];
+	if (n)
+		qsort(v, n, sizeof(*v), def_by_name);
+	for (i = 0; i < n; i = k) {
+		for (k = i + 1; k < n && !strcmp(v[k]->name, v[i]->name);)
+			k++;
+		def_decide(all, v + i, k - i);
+	}
+	free(v);
+}
+
+/*
+ * What came with a folder that the user does not trust may not run commands,
+ * start servers or switch the questions off.
+ */
+static void
+def_check_trust(struct defs *all, const struct conf *c)
+{
+	int trusted = -1;
+	struct def *d;
+	bool inline_server;
+	const cJSON *v;
+
+	for (d = all->list; d < all->list + all->n; d++) {
+		inline_server = false;
+		cJSON_ArrayForEach(v, d->mcp_servers)
+			inline_server |= cJSON_IsObject(v);
+		if (strcmp(d->source, "project") || (!d->hooks &&
+		    !inline_server && !(d->has_mode && d->mode ==
+		    MODE_BYPASS)))
+			continue;
+		if (trusted < 0)
+			trusted = conf_trust(c);
+		if (trusted)
+			return;
+		def_add_warning(&all->arena, d, "value-ignored", 0, "this "
+		    "folder is not trusted, so the agent's%s%s%s is not used",
+		    d->hooks ? " hooks" : "", inline_server ? " mcpServers" :
+		    "", d->has_mode && d->mode == MODE_BYPASS ?
+		    " bypassPermissions" : "");
+		cJSON_Delete(d->hooks);
+		d->hooks = NULL;
+		if (inline_server) {
+			cJSON_Delete(d->mcp_servers);
+			d->mcp_servers = NULL;
+		}
+		if (d->has_mode && d->mode == MODE_BYPASS)
+			d->has_mode = false;
+	}
+}
+
+static void
+def_clear_all(struct defs *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->n; i++)
+		def_clear(&all->list[i]);
+	free(all->list);
+	arena_clear(&all->arena);
+	*all = (struct defs){ 0 };
+}
+
+/* Text from a file on one line, safe for a terminal, cut at n bytes. */
+static void
+def_print_text(struct str *out, const char *s, size_t n)
+{
+	size_t len = text_cut(str_of(s), n), from = out->len, i;
+
+	str_add(out, s, len);
+	for (i = from; i < out->len; i++)
+		if ((unsigned char)out->p[i] < 32 || out->p[i] == 127)
+			out->p[i] = ' ';
+	if (s[len])
+		str_adds(out, "...");
+}
+
+/* "file:line", or where else a definition came from. */
+static void
+def_where(const struct def *d, int line, struct str *out)
+{
+	if (d->path)
+		def_print_text(out, d->path, PATH_MAX);
+	else
+		str_addf(out, "%s '%s'", !strcmp(d->source, "flag") ?
+		    "--agents" : d->source, d->name ? d->name : "");
+	if (line)
+		str_addf(out, ":%d", line);
+}
+
+/* Everything to the debug log. */
+static void
+def_log(const struct defs *all)
+{
+	const struct def *d;
+	struct str s;
+	size_t k;
+
+	if (logger.fd < 0)
+		return;
+	str_init(&s, 0);
+	for (d = all->list; d < all->list + all->n; d++) {
+		for (k = 0; k < d->nwarnings; k++) {
+			str_reset(&s);
+			def_where(d, d->warnings[k].line, &s);
+			log_debug("def", "%s: %s: %s", s.p,
+			    d->warnings[k].code, d->warnings[k].message);
+		}
+		str_reset(&s);
+		def_where(d, d->error_line, &s);
+		if (d->error)
+			log_debug("def", "%s: not loaded: %s: %s", s.p,
+			    d->error, d->error_message);
+	}
+	str_clear(&s);
+}
+
+/*
+ * All definitions of a run; c is borrowed for the call.  -1: --agents is
+ * wrong (ERR_USAGE, a line for each problem); other files never fail.
+ */
+static int
+def_load_all(struct defs *all, const struct conf *c, struct err *e)
+{
+	size_t scope = 1;
+
+	*all = (struct defs){ 0 };
+	if (!c->bare)
+		def_load_dir(all, c->managed_dir, ".claude/agents", "managed",
+		    0);
+	if (def_load_flag(all, c, scope++, e) < 0) {
+		def_clear_all(all);
+		return -1;
+	}
+	if (!c->bare && (c->sources & CONF_PROJECT))
+		def_load_project(all, c, &scope);
+	if (!c->bare && (c->sources & CONF_USER) && c->config_dir)
+		def_load_dir(all, c->config_dir, "agents", "user", scope);
+	def_load_builtin(all, scope + 1);
+	def_check_trust(all, c);
+	def_resolve(all);
+	def_log(all);
+	return 0;
+}
+
+/* Equal but for case, hyphens, underscores and blanks. */
+static bool
+def_is_alike(const char *a, const char *b)
+{
+	for (;;) {
+		a += strspn(a, "-_ ");
+		b += strspn(b, "-_ ");
+		if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+			return false;
+		if (!*a)
+			return true;
+		a++;
+		b++;
+	}
+}
+
+/* By its exact name, else by the only one that is alike; NULL: none. */
+static const struct def *
+def_find(const struct defs *all, const char *name)
+{
+	const struct def *alike = NULL;
+	size_t i, n = 0;
+
+	for (i = 0; i < all->n; i++) {
+		if (!all->list[i].active)
+			continue;
+		if (!strcmp(all->list[i].name, name))
+			return &all->list[i];
+		if (def_is_alike(all->list[i].name, name)) {
+			alike = &all->list[i];
+			n++;
+		}
+	}
+	return n == 1 ? alike : NULL;
+}
+
+/*
+ * The error for a name that def_find() does not know: a file of that name
+ * that does not load is told, then which agents there are.
+ */
+static int
+def_missing(const struct defs *all, const char *name, struct err *e)
+{
+	const struct def *d;
+	struct str why, names;
+	const char *file;
+	size_t n;
+
+	str_init(&why, LIM_MSG / 2);
+	str_init(&names, LIM_MSG);
+	for (d = all->list; d < all->list + all->n; d++) {
+		file = d->path ? file_name(d->path) : "";
+		n = strlen(file);
+		if (d->active)
+			str_addf(&names, "%s%s", names.len ? ", " : "",
+			    d->name);
+		else if (d->error && !why.len && ((d->name &&
+		    !strcmp(d->name, name)) || (n == strlen(name) + 3 &&
+		    !strncmp(file, name, n - 3)))) {
+			str_adds(&why, " (");
+			def_where(d, d->error_line, &why);
+			str_addf(&why, ": %s)", d->error_message);
+		}
+	}
+	err_set(e, ERR_USAGE, "--agent '%.80s' not found%s. Available agents: "
+	    "%s", name, why.p, names.p);
+	str_clear(&why);
+	str_clear(&names);
+	return -1;
+}
+
+/* The system prompt of a run without an agent. */
+static const char *
+def_default_prompt(const struct defs *all)
+{
+	return all->prompt;
+}
+
+/*--- printing --------------------------------------------------------------*/
+
+/* Warnings of the definition in use, on stderr. */
+static void
+def_warn(const struct def *d)
+{
+	struct str s;
+	size_t i;
+
+	str_init(&s, 0);
+	for (i = 0; i < d->nwarnings; i++) {
+		str_reset(&s);
+		def_where(d, d->warnings[i].line, &s);
+		log_warn("%s: %s (%s)", s.p, d->warnings[i].message,
+		    d->warnings[i].code);
+	}
+	str_clear(&s);
+}
+
+/* Documentation beside the agents: nobody wants to hear of it. */
+static bool
+def_is_quiet(const struct def *d)
+{
+	return d->error && !strcmp(d->error, "no-name");
+}
+
+/* Warnings of all, and what does not load, on stderr. */
+static void
+def_warn_all(const struct defs *all)
+{
+	const struct def *d;
+	struct str s;
+
+	str_init(&s, 0);
+	for (d = all->list; d < all->list + all->n; d++) {
+		if (!d->error) {
+			def_warn(d);
+		} else if (!def_is_quiet(d)) {
+			str_reset(&s);
+			def_where(d, d->error_line, &s);
+			log_warn("%s: %s (%s); not loaded", s.p,
+			    d->error_message, d->error);
+		}
+	}
+	str_clear(&s);
+}
+
+static void
+def_put_list(struct str *out, const char *key, const struct strv *v)
+{
+	size_t i;
+
+	json_key(out, key);
+	str_addc(out, '[');
+	for (i = 0; i < v->n; i++) {
+		if (i)
+			str_addc(out, ',');
+		json_puts(out, v->v[i]);
+	}
+	str_addc(out, ']');
+}
+
+/* {code, message, line} */
+static void
+def_put_note(struct str *out, const char *code, const char *message, int line)
+{
+	str_addc(out, '{');
+	json_put_text(out, "code", code);
+	json_put_text(out, "message", message);
+	if (line)
+		json_put_int(out, "line", line);
+	else
+		json_put_text(out, "line", NULL);
+	str_addc(out, '}');
+}
+
+static void
+def_put(struct str *out, const struct def *d)
+{
+	size_t i;
+
+	str_addc(out, '{');
+	if (d->error) {
+		json_put_text(out, "path", d->path);
+		json_put_bool(out, "active", false);
+		json_key(out, "error");
+		def_put_note(out, d->error, d->error_message, d->error_line);
+		str_addc(out, '}');
+		return;
+	}
+	json_put_text(out, "name", d->name);
+	json_put_text(out, "source", d->source);
+	json_put_text(out, "path", d->path);
+	json_put_text(out, "description", d->description);
+	if (d->has_tools)
+		def_put_list(out, "tools", &d->tools);
+	else
+		json_put_text(out, "tools", NULL);
+	def_put_list(out, "disallowedTools", &d->disallowed);
+	json_put_text(out, "model", d->model ? d->model : "inherit");
+	json_put_bool(out, "active", d->active);
+	json_key(out, "warnings");
+	str_addc(out, '[');
+	for (i = 0; i < d->nwarnings; i++) {
+		if (i)
+			str_addc(out, ',');
+		def_put_note(out, d->warnings[i].code, d->warnings[i].message,
+		    d->warnings[i].line);
+	}
+	str_adds(out, "]}");
+}
+
+/* The contract of `agents --json`. */
+static void
+def_print_json(const struct defs *all, struct str *out)
+{
+	size_t i;
+
+	str_addc(out, '[');
+	for (i = 0; i < all->n; i++) {
+		str_adds(out, i ? ",\n " : "\n ");
+		def_put(out, &all->list[i]);
+	}
+	str_adds(out, "\n]\n");
+}
+
+static void
+def_print_list(struct str *out, const char *label, const struct strv *v,
+    const char *none)
+{
+	size_t i;
+
+	str_addf(out, "%s%s", label, v->n ? "" : none);
+	for (i = 0; i < v->n; i++) {
+		str_adds(out, i ? ", " : "");
+		def_print_text(out, v->v[i], 200);
+	}
+}
+
+/* Why another one of the name counts. */
+static void
+def_print_winner(struct str *out, const struct def *d)
+{
+	const struct def *w = d->winner;
+
+	str_adds(out, "    not used: ");
+	def_where(w, 0, out);
+	if (w->error)
+		str_adds(out, " has this name and does not load; until it "
+		    "does, nothing of lower rank takes its place\n");
+	else if (w->scope == d->scope)
+		str_adds(out, " has this name, too, and comes first by its "
+		    "path\n");
+	else
+		str_addf(out, " (%s) has this name, too, and %s\n", w->source,
+		    strcmp(w->source, d->source) ? "ranks higher" :
+		    "is nearer");
+}
+
+static void
+def_print_one(struct str *out, const struct def *d)
+{
+	size_t i;
+
+	def_print_text(out, d->name, 200);
+	str_addf(out, "  [%s", d->source);
+	if (d->path) {
+		str_adds(out, ", ");
+		def_where(d, 0, out);
+	}
+	str_adds(out, "]\n    model ");
+	def_print_text(out, d->model ? d->model : "inherit", 200);
+	str_adds(out, "; ");
+	if (d->has_tools)
+		def_print_list(out, "tools ", &d->tools, "none");
+	else
+		str_adds(out, "all tools");
+	if (d->disallowed.n)
+		def_print_list(out, " but not ", &d->disallowed, "");
+	str_adds(out, "\n    ");
+	def_print_text(out, d->description, 160);
+	str_addc(out, '\n');
+	if (d->winner)
+		def_print_winner(out, d);
+	for (i = 0; i < d->nwarnings; i++) {
+		str_adds(out, "    warning");
+		if (d->warnings[i].line)
+			str_addf(out, ", line %d", d->warnings[i].line);
+		str_addf(out, ": %s: ", d->warnings[i].code);
+		def_print_text(out, d->warnings[i].message, LIM_MSG);
+		str_addc(out, '\n');
+	}
+}
+
+/* One line of `check`. */
+static void
+def_print_note(struct str *out, const struct def *d, const char *code,
+    const char *message, int line)
+{
+	def_where(d, line, out);
+	str_addf(out, ": %s: ", code);
+	def_print_text(out, message, LIM_MSG);
+	str_addc(out, '\n');
+}
+
+/* The listing for people. */
+static void
+def_print(const struct defs *all, struct str *out)
+{
+	const struct def *d;
+	bool bad = false;
+
+	for (d = all->list; d < all->list + all->n; d++)
+		if (!d->error)
+			def_print_one(out, d);
+	for (d = all->list; d < all->list + all->n; d++) {
+		if (!d->error || def_is_quiet(d))
+			continue;
+		if (!bad)
+			str_adds(out, "\nnot loaded:\n");
+		bad = true;
+		str_adds(out, "    ");
+		def_print_note(out, d, d->error, d->error_message,
+		    d->error_line);
+	}
+}
+
+/* The problems of one file, a line each.  false: it would not load. */
+static bool
+def_check(const char *path, struct str *out)
+{
+	struct str file, text;
+	struct err e = { 0 };
+	struct def d = { .path = path, .source = "project" };
+	struct arena a = { 0 };
+	bool ok;
+	size_t i;
+
+	str_init(&file, 0);
+	str_init(&text, 0);
+	if (file_read(path, LIM_DEF, &file, &e) < 0) {
+		d.error = e.code == ERR_LIMIT ? "too-large" : "unreadable";
+		d.error_message = e.msg;
+	} else {
+		def_read(str_slice(&file), path, "project", &a, &text, &d);
+	}
+	for (i = 0; i < d.nwarnings; i++)
+		def_print_note(out, &d, d.warnings[i].code,
+		    d.warnings[i].message, d.warnings[i].line);
+	ok = !d.error;
+	if (!ok)
+		def_print_note(out, &d, d.error, d.error_message,
+		    d.error_line);
+	def_clear(&d);
+	arena_clear(&a);
+	str_clear(&file);
+	str_clear(&text);
+	return ok;
+}
+
+/*=== [shell] a command line taken apart =====================================
+ * uses: core str text
+ *
+ * Finds every simple command that a shell would run: behind separators, in
+ * groups, loops and functions, in $(...), `...`, <(...) and here-documents.
+ * It judges nothing.  What it does not understand makes the whole `broken`;
+ * it never takes a command for less than it is.  Grammar: POSIX sh and the
+ * common forms of bash.
+ *==========================================================================*/
+
+#define SHELL_MAX 10000		/* longer commands are not taken apart */
+#define SHELL_DEPTH 24		/* nesting of groups and substitutions */
+#define SHELL_COMMANDS 400
+
+struct shell_word {
+	char *text;		/* quotes taken off */
+	char *source;		/* as written */
+	bool dynamic;		/* holds an expansion: value not known */
+	bool glob;		/* holds an unquoted * ? [ or {a,b} */
+	bool tilde;		/* begins with an unquoted ~ */
+	bool quoted;		/* some of it was quoted */
+};
+
+struct shell_redirect {
+	bool write;
+	struct shell_word word;
+};
+
+struct shell_command {
+	struct shell_word *words;	/* assignments first, see nassign */
+	size_t nwords, cap_words;
+	size_t nassign;
+	struct shell_redirect *redirects;
+	size_t nredirects, cap_redirects;
+};
+
+struct shell {
+	struct shell_command *c;
+	size_t n, cap;
+	bool broken;
+};
+
+/* Where the parser stands. */
+struct shell_parser {
+	struct shell *out;
+	const char *p;
+	char *heredocs[8];	/* delimiters that wait for a newline */
+	bool heredoc_quoted[8], heredoc_tabs[8];
+	int nheredocs;
+	int depth;
+};
+
+static void
+shell_word_clear(struct shell_word *w)
+{
+	free(w->text);
+	free(w->source);
+}
+
+static void
+shell_command_clear(struct shell_command *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->nwords; i++)
+		shell_word_clear(&c->words[i]);
+	for (i = 0; i < c->nredirects; i++)
+		shell_word_clear(&c->redirects[i].word);
+	free(c->words);
+	free(c->redirects);
+}
+
+static void
+shell_clear(struct shell *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n; i++)
+		shell_command_clear(&s->c[i]);
+	free(s->c);
+	memset(s, 0, sizeof(*s));
+}
+
+static void
+shell_break(struct shell_parser *s)
+{
+	s->out->broken = true;
+	s->p += strlen(s->p);	/* nothing more is read */
+}
+
+static bool
+shell_is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* A character that ends a word when it is not quoted. */
+static bool
+shell_is_end(char c)
+{
+	return !c || strchr(" \t\r\n;|&<>()", c);
+}
+
+static void shell_list(struct shell_parser *s, char end);	/* recursion */
+
+/* Parses text of its own (a backquoted command, a here-document). */
+static void
+shell_inner(struct shell_parser *s, const char *text)
+{
+	struct shell_parser in = { .out = s->out, .p = text,
+	    .depth = s->depth + 1 };
+
+	if (in.depth > SHELL_DEPTH)
+		shell_break(s);
+	else
+		shell_list(&in, 0);
+}
+
+/* p is behind the opening backquote; goes behind the closing one. */
+static void
+shell_backquote(struct shell_parser *s)
+{
+	struct str in;
+
+	str_init(&in, SHELL_MAX);
+	while (*s->p && *s->p != '`') {
+		if (*s->p == '\\' && s->p[1] && strchr("`\\$", s->p[1]))
+			s->p++;
+		str_addc(&in, *s->p++);
+	}
+	if (!*s->p)
+		shell_break(s);
+	else
+		s->p++;
+	shell_inner(s, in.p);
+	str_clear(&in);
+}
+
+/* p is behind `$((` or `((`; goes behind `))`.  Only what is harmless. */
+static void
+shell_arithmetic(struct shell_parser *s)
+{
+	int depth = 2;
+
+	while (*s->p && depth > 0) {
+		if (*s->p == '`' || (*s->p == '$' && s->p[1] == '(') ||
+		    *s->p == '[') {
+			/* a[$(x)] runs x */
+			shell_break(s);
+			return;
+		}
+		depth += *s->p == '(';
+		depth -= *s->p == ')';
+		s->p++;
+	}
+	if (depth)
+		shell_break(s);
+}
+
+/* p is behind `(`; goes behind the `)` of this level. */
+static void
+shell_parens(struct shell_parser *s)
+{
+	if (++s->depth > SHELL_DEPTH) {
+		shell_break(s);
+		return;
+	}
+	shell_list(s, ')');
+	s->depth--;
+	if (*s->p == ')')
+		s->p++;
+	else
+		shell_break(s);
+}
+
+static void shell_dollar(struct shell_parser *s, struct str *text);
+						/* recursion */
+
+/* p is behind `${`; goes behind the matching brace. */
+static void
+shell_braces(struct shell_parser *s)
+{
+	struct str skip;
+	int depth = 1;
+
+	str_init(&skip, SHELL_MAX);
+	if (s->depth > SHELL_DEPTH)
+		shell_break(s);
+	while (*s->p && depth) {
+		if (*s->p == '\\' && s->p[1]) {
+			s->p += 2;
+		} else if (*s->p == '`') {
+			s->p++;
+			shell_backquote(s);
+		} else if (*s->p == '$') {
+			s->depth++;
+			shell_dollar(s, &skip);
+			s->depth--;
+		} else if (*s->p == '\'' || *s->p == '@') {
+			/* ${x@P} expands again; quotes in here are rare */
+			if (*s->p == '@' && s->p[1] != '}' &&
+			    s->p[1] != ']') {
+				shell_break(s);
+				break;
+			}
+			s->p++;
+		} else {
+			depth += *s->p == '{';
+			depth -= *s->p == '}';
+			s->p++;
+		}
+	}
+	if (depth)
+		shell_break(s);
+	str_clear(&skip);
+}
+
+/* p is at `$`: goes behind the expansion, whose text is not known. */
+static void
+shell_dollar(struct shell_parser *s, struct str *text)
+{
+	str_addc(text, '$');
+	s->p++;
+	if (*s->p == '(' && s->p[1] == '(') {
+		s->p += 2;
+		shell_arithmetic(s);
+	} else if (*s->p == '(') {
+		s->p++;
+		shell_parens(s);
+	} else if (*s->p == '{') {
+		s->p++;
+		shell_braces(s);
+	} else if (*s->p == '[') {
+		shell_break(s);		/* $[...], the old arithmetic */
+	} else {
+		if (*s->p && strchr("?#@*!$-0123456789", *s->p))
+			str_addc(text, *s->p++);
+		while (isalnum((unsigned char)*s->p) || *s->p == '_')
+			str_addc(text, *s->p++);
+	}
+}
+
+/* p is behind the opening double quote; goes behind the closing one. */
+static void
+shell_double(struct shell_parser *s, struct shell_word *w, struct str *text)
+{
+	while (*s->p && *s->p != '"') {
+		if (*s->p == '\\' && s->p[1] == '\n') {
+			s->p += 2;
+		} else if (*s->p == '\\' && s->p[1] &&
+		    strchr("\"\\$`", s->p[1])) {
+			str_addc(text, s->p[1]);
+			s->p += 2;
+		} else if (*s->p == '`') {
+			w->dynamic = true;
+			s->p++;
+			shell_backquote(s);
+		} else if (*s->p == '$' && (isalnum((unsigned char)s->p[1]) ||
+		    (s->p[1] && strchr("({_?#@*!$-[", s->p[1])))) {
+			w->dynamic = true;
+			shell_dollar(s, text);
+		} else {
+			str_addc(text, *s->p++);
+		}
+	}
+	if (*s->p)
+		s->p++;
+	else
+		shell_break(s);
+}
+
+/* p is behind `$'`: C escapes up to the closing quote. */
+static void
+shell_ansi(struct shell_parser *s, struct str *text)
+{
+	static const char from[] = "abefnrtv\\'\"?", to[] =
+	    "\a\b\033\f\n\r\t\v\\'\"?";
+	const char *at;
+	unsigned v;
+	int n, base;
+
+	while (*s->p && *s->p != '\'') {
+		if (*s->p != '\\' || !s->p[1]) {
+			str_addc(text, *s->p++);
+			continue;
+		}
+		s->p++;
+		if ((at = strchr(from, *s->p)) != NULL) {
+			str_addc(text, to[at - from]);
+			s->p++;
+			continue;
+		}
+		base = *s->p == 'x' || *s->p == 'u' || *s->p == 'U' ? 16 : 8;
+		if (base == 8 && (*s->p < '0' || *s->p > '7')) {
+			shell_break(s);	/* \cx and what is not known */
+			return;
+		}
+		n = *s->p == 'x' ? 2 : *s->p == 'u' ? 4 : *s->p == 'U' ? 8 :
+		    3;
+		s->p += base == 16;
+		for (v = 0; n-- > 0 && isxdigit((unsigned char)*s->p) &&
+		    (base == 16 || (*s->p >= '0' && *s->p <= '7')); s->p++)
+			v = v * (unsigned)base + (unsigned)(isdigit(
+			    (unsigned char)*s->p) ? *s->p - '0' :
+			    (*s->p | 32) - 'a' + 10);
+		if (v < 128)
+			str_addc(text, (char)v);
+		else
+			text_put(text, v);
+	}
+	if (*s->p)
+		s->p++;
+	else
+		shell_break(s);
+}
+
+/* Reads one word at p; false: there is none. */
+static bool
+shell_word(struct shell_parser *s, struct shell_word *w)
+{
+	const char *from = s->p;
+	struct str text;
+
+	memset(w, 0, sizeof(*w));
+	str_init(&text, 0);
+	w->tilde = *s->p == '~';
+	while (!shell_is_end(*s->p) || ((*s->p == '<' || *s->p == '>') &&
+	    s->p[1] == '(' && s->p == from)) {
+		switch (*s->p) {
+		case '<':
+		case '>':
+			w->dynamic = true;
+			s->p += 2;
+			shell_parens(s);
+			break;
+		case '\\':
+			s->p++;
+			if (*s->p && *s->p != '\n')
+				str_addc(&text, *s->p);
+			if (*s->p)
+				s->p++;
+			w->quoted = true;
+			break;
+		case '\'':
+			w->quoted = true;
+			for (s->p++; *s->p && *s->p != '\''; s->p++)
+				str_addc(&text, *s->p);
+			if (*s->p)
+				s->p++;
+			else
+				shell_break(s);
+			break;
+		case '"':
+			w->quoted = true;
+			s->p++;
+			shell_double(s, w, &text);
+			break;
+		case '`':
+			w->dynamic = true;
+			s->p++;
+			shell_backquote(s);
+			break;
+		case '$':
+			if (s->p[1] == '\'') {
+				w->quoted = true;
+				s->p += 2;
+				shell_ansi(s, &text);
+			} else if (s->p[1] == '"') {
+				w->quoted = true;
+				s->p += 2;
+				shell_double(s, w, &text);
+			} else {
+				w->dynamic |= s->p[1] && !shell_is_end(
+				    s->p[1]);
+				w->dynamic |= s->p[1] == '(';
+				shell_dollar(s, &text);
+			}
+			break;
+		case '*':
+		case '?':
+		case '[':
+		case '{':
+			w->glob |= *s->p != '{' || (s->p[1] && s->p[1] != '}' &&
+			    !shell_is_end(s->p[1]));
+			/* FALLTHROUGH */
+		default:
+			str_addc(&text, *s->p++);
+		}
+	}
+	if (s->p == from) {
+		str_clear(&text);
+		return false;
+	}
+	w->text = str_detach(&text);
+	w->source = core_memdup(from, (size_t)(s->p - from));
+	return true;
+}
+
+/*
+ * Passes over the bodies of the here-documents that begin after this line.
+ * One that runs commands is not taken apart.
+ */
+static void
+shell_heredocs(struct shell_parser *s)
+{
+	const char *line, *body;
+	size_t n, skip;
+	bool last;
+	int i;
+
+	for (i = 0; i < s->nheredocs; i++) {
+		body = s->p;
+		for (last = false; *s->p && !last;) {
+			line = s->p;
+			n = strcspn(line, "\n");
+			s->p += n + (line[n] == '\n');
+			skip = s->heredoc_tabs[i] ? strspn(line, "\t") : 0;
+			last = skip <= n && n - skip ==
+			    strlen(s->heredocs[i]) && !memcmp(line + skip,
+			    s->heredocs[i], n - skip);
+		}
+		for (; !s->heredoc_quoted[i] && body < s->p; body++) {
+			if (*body == '\\' && body[1])
+				body++;
+			else if (*body == '`' || (*body == '$' &&
+			    body[1] && strchr("({[", body[1])))
+				s->out->broken = true;
+		}
+		free(s->heredocs[i]);
+	}
+	s->nheredocs = 0;
+}
+
+/* p is at < or >, or & before >; digits in front are gone already. */
+static void
+shell_redirect(struct shell_parser *s, struct shell_command *c)
+{
+	struct shell_redirect *r;
+	struct shell_word w;
+	bool write, dup, here = false, text = false, tabs = false;
+
+	if (*s->p == '&')
+		s->p++;
+	write = *s->p == '>';
+	if (!write && s->p[1] == '<') {
+		here = true;
+		s->p += 2;
+		if (*s->p == '<') {
+			text = true;	/* <<< word */
+			here = false;
+			s->p++;
+		} else if (*s->p == '-') {
+			tabs = true;
+			s->p++;
+		}
+	} else {
+		s->p++;
+		if (*s->p == '>' || *s->p == '|') {
+			write = true;
+			s->p++;
+		}
+	}
+	dup = *s->p == '&';
+	s->p += dup;
+	while (shell_is_blank(*s->p))
+		s->p++;
+	if (!shell_word(s, &w)) {
+		shell_break(s);
+		return;
+	}
+	if (here) {
+		if (s->nheredocs == (int)LENGTH(s->heredocs)) {
+			shell_break(s);
+		} else {
+			s->heredoc_quoted[s->nheredocs] = w.quoted;
+			s->heredoc_tabs[s->nheredocs] = tabs;
+			s->heredocs[s->nheredocs++] = core_strdup(w.text);
+		}
+	}
+	if (here || text || (dup && (!strcmp(w.text, "-") ||
+	    w.text[strspn(w.text, "0123456789")] == 0))) {
+		shell_word_clear(&w);
+		return;
+	}
+	c->redirects = core_grow(c->redirects, c->nredirects,
+	    &c->cap_redirects, sizeof(*c->redirects));
+	r = &c->redirects[c->nredirects++];
+	r->write = write;
+	r->word = w;
+}
+
+/* NAME=... or NAME+=... */
+static bool
+shell_is_assignment(const char *source)
+{
+	size_t n = 0;
+
+	while (isalnum((unsigned char)source[n]) || source[n] == '_')
+		n++;
+	if (!n || isdigit((unsigned char)source[0]))
+		return false;
+	return source[n] == '=' || (source[n] == '+' && source[n + 1] == '=');
+}
+
+/* Words in front of a command that only steer. */
+static bool
+shell_is_prefix(const struct shell_word *w)
+{
+	static const char *const words[] = { "if", "then", "elif", "else",
+	    "while", "until", "do", "!", "{", "time" };
+	size_t i;
+
+	for (i = 0; i < LENGTH(words); i++)
+		if (!strcmp(w->source, words[i]))
+			return true;
+	return false;
+}
+
+static bool
+shell_is_closing(const struct shell_word *w)
+{
+	return !strcmp(w->source, "fi") || !strcmp(w->source, "done") ||
+	    !strcmp(w->source, "}");
+}
+
+/* `for x in a b`: up to the separator, no command. */
+static void
+shell_for(struct shell_parser *s)
+{
+	struct shell_word w;
+
+	while (*s->p && *s->p != ';' && *s->p != '\n') {
+		if (shell_is_blank(*s->p)) {
+			s->p++;
+		} else if (shell_word(s, &w)) {
+			shell_word_clear(&w);
+		} else {
+			shell_break(s);	/* for ((;;)) and the like */
+			return;
+		}
+	}
+}
+
+/* `[[ ... ]]`: operators in it are words. */
+static void
+shell_test(struct shell_parser *s)
+{
+	struct shell_word w;
+	bool end = false;
+
+	while (*s->p && !end) {
+		if (shell_word(s, &w)) {
+			end = !strcmp(w.source, "]]");
+			shell_word_clear(&w);
+		} else {
+			s->p++;
+		}
+	}
+	if (!end)
+		shell_break(s);
+}
+
+static void
+shell_keep(struct shell_parser *s, struct shell_command *c)
+{
+	struct shell *o = s->out;
+
+	if ((!c->nwords && !c->nredirects) || o->n >= SHELL_COMMANDS) {
+		o->broken |= o->n >= SHELL_COMMANDS;
+		shell_command_clear(c);
+	} else {
+		o->c = core_grow(o->c, o->n, &o->cap, sizeof(*o->c));
+		o->c[o->n++] = *c;
+	}
+	memset(c, 0, sizeof(*c));
+}
+
+/* Takes the next word of a command; handles what only steers. */
+static void
+shell_take(struct shell_parser *s, struct shell_command *c)
+{
+	static const char *const hard[] = { "case", "select", "function",
+	    "coproc", "esac" };
+	struct shell_word w;
+	size_t i;
+
+	if (!shell_word(s, &w)) {
+		shell_break(s);
+		return;
+	}
+	if (c->nwords == c->nassign) {
+		for (i = 0; i < LENGTH(hard); i++)
+			if (!strcmp(w.source, hard[i]))
+				shell_break(s);
+		if (!c->nassign && (shell_is_prefix(&w) ||
+		    shell_is_closing(&w))) {
+			shell_word_clear(&w);
+			return;
+		}
+		if (!strcmp(w.source, "for") || !strcmp(w.source, "[[")) {
+			if (w.source[0] == 'f')
+				shell_for(s);
+			else
+				shell_test(s);
+			shell_word_clear(&w);
+			return;
+		}
+		c->nassign += shell_is_assignment(w.source);
+	}
+	/* 2>file: the number belongs to the redirection */
+	if ((*s->p == '<' || *s->p == '>') && w.source[0] &&
+	    !w.source[strspn(w.source, "0123456789")]) {
+		shell_word_clear(&w);
+		return;
+	}
+	c->words = core_grow(c->words, c->nwords, &c->cap_words,
+	    sizeof(*c->words));
+	c->words[c->nwords++] = w;
+}
+
+/* A list of commands up to `end` (0: the end of the text). */
+static void
+shell_list(struct shell_parser *s, char end)
+{
+	struct shell_command c = { 0 };
+
+	while (*s->p && *s->p != end) {
+		switch (*s->p) {
+		case ' ':
+		case '\t':
+		case '\r':
+			s->p++;
+			break;
+		case '\n':
+			s->p++;
+			shell_keep(s, &c);
+			shell_heredocs(s);
+			break;
+		case '#':
+			s->p += strcspn(s->p, "\n");
+			break;
+		case '&':
+			if (s->p[1] == '>') {
+				shell_redirect(s, &c);
+				break;
+			}
+			/* FALLTHROUGH */
+		case ';':
+		case '|':
+			s->p++;
+			shell_keep(s, &c);
+			break;
+		case '<':
+		case '>':
+			if (s->p[1] == '(')
+				shell_take(s, &c);
+			else
+				shell_redirect(s, &c);
+			break;
+		case '(':
+			if (c.nwords == 1 && s->p[1] == ')') {
+				s->p += 2;	/* f() { ...; } */
+				shell_keep(s, &c);
+				break;
+			}
+			if (c.nwords) {
+				shell_break(s);	/* a=(...), extglob */
+				break;
+			}
+			s->p++;
+			if (*s->p == '(') {
+				s->p++;
+				shell_arithmetic(s);
+			} else {
+				shell_parens(s);
+			}
+			break;
+		case ')':
+			shell_break(s);
+			break;
+		case '\\':
+			if (s->p[1] == '\n') {
+				s->p += 2;
+				break;
+			}
+			/* FALLTHROUGH */
+		default:
+			shell_take(s, &c);
+		}
+	}
+	shell_keep(s, &c);
+	if (s->nheredocs)
+		shell_heredocs(s);
+}
+
+/* Takes a command line apart; the caller clears s. */
+static void
+shell_parse(const char *text, struct shell *s)
+{
+	struct shell_parser p = { .out = s, .p = text };
+
+	memset(s, 0, sizeof(*s));
+	if (strlen(text) > SHELL_MAX)
+		s->broken = true;
+	else
+		shell_list(&p, 0);
+}
+
+/*=== [perm] may this call run: modes, rules, the words of a command =========
+ * uses: core str err log text json file conf def shell
+ *
+ * A pure decision that explains itself: deny rules, then ask rules, then
+ * what the mode lets pass, then allow rules; what is left asks.  A deny
+ * holds where any reading of the call matches it, an allow only where every
+ * part does.  Looks at the file system to resolve links and for nothing
+ * else.  Source: reference agents-and-tools.md section 4.
+ *==========================================================================*/
+
+enum perm_decision {
+	PERM_ALLOW,
+	PERM_ASK,
+	PERM_DENY
+};
+
+/* A compiled rule: Tool or Tool(spec). */
+struct perm_rule {
+	const struct conf_rule *from;
+	char *tool;
+	char *spec;		/* NULL: every call */
+};
+
+struct perm {
+	const struct conf *conf;
+	struct perm_rule *rules;
+	size_t nrules, cap;
+	bool denies_reads;	/* a deny rule names a path to read */
+};
+
+struct perm_call {
+	const struct tool *tool;
+	const cJSON *input;
+	const char *cwd;
+	enum perm_mode mode;
+	const struct strv *dirs;	/* working directories, real */
+};
+
+struct perm_verdict {
+	enum perm_decision decision;
+	struct str rule;	/* that decided; "" */
+	struct str reason;	/* for people */
+	struct str message;	/* for the model */
+};
+
+static const struct {
+	const char *name;
+	enum perm_mode mode;
+} perm_modes[] = {
+	{ "default", MODE_DEFAULT },
+	{ "manual", MODE_DEFAULT },
+	{ "auto", MODE_DEFAULT },	/* its classifier is not to be had */
+	{ "acceptEdits", MODE_ACCEPT_EDITS },
+	{ "plan", MODE_PLAN },
+	{ "dontAsk", MODE_DONT_ASK },
+	{ "bypassPermissions", MODE_BYPASS },
+};
+
+static int
+perm_mode_parse(const char *s, enum perm_mode *mode)
+{
+	size_t i;
+
+	for (i = 0; i < LENGTH(perm_modes); i++) {
+		if (!strcmp(s, perm_modes[i].name)) {
+			*mode = perm_modes[i].mode;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+static const char *
+perm_mode_name(enum perm_mode mode)
+{
+	size_t i;
+
+	for (i = 0; perm_modes[i].mode != mode; i++)
+		continue;
+	return perm_modes[i].name;
+}
+
+static void
+perm_verdict_init(struct perm_verdict *v)
+{
+	v->decision = PERM_ASK;
+	str_init(&v->rule, 0);
+	str_init(&v->reason, 0);
+	str_init(&v->message, 0);
+}
+
+static void
+perm_verdict_clear(struct perm_verdict *v)
+{
+	str_clear(&v->rule);
+	str_clear(&v->reason);
+	str_clear(&v->message);
+}
+
+/*--- rules -----------------------------------------------------------------*/
+
+/* `*` matches anything, also "/" and nothing; all else is literal. */
+static bool
+perm_wild(const char *pat, const char *s)
+{
+	const char *star = NULL, *back = NULL;
+
+	while (*s) {
+		if (*pat == '*') {
+			star = ++pat;
+			back = s;
+		} else if (*pat == *s) {
+			pat++;
+			s++;
+		} else if (star) {
+			pat = star;
+			s = ++back;
+		} else {
+			return false;
+		}
+	}
+	while (*pat == '*')
+		pat++;
+	return !*pat;
+}
+
+/* Names of other times in rules. */
+static const char *
+perm_tool_name(const char *name)
+{
+	static const char *const old[][2] = { { "Task", "Agent" },
+	    { "MultiEdit", "Edit" }, { "KillShell", "TaskStop" },
+	    { "KillBash", "TaskStop" } };
+	size_t i;
+
+	for (i = 0; i < LENGTH(old); i++)
+		if (!strcmp(name, old[i][0]))
+			return old[i][1];
+	return name;
+}
+
+/* A path rule for a tool that is gated by Edit or Read. */
+static bool
+perm_is_idle(const struct perm_rule *r)
+{
+	static const char *const idle[] = { "Write", "NotebookEdit", "Glob",
+	    "Grep" };
+	size_t i;
+
+	for (i = 0; r->spec && i < LENGTH(idle); i++)
+		if (!strcmp(r->tool, idle[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Takes a rule apart.  A broken deny or ask rule counts for the whole tool,
+ * a broken allow rule for nothing.
+ */
+static bool
+perm_compile(struct perm_rule *r, const struct conf_rule *from)
+{
+	bool allow = from->list == CONF_ALLOW, broken;
+	struct slice t = text_trim(str_of(from->text));
+	const char *open = t.n ? memchr(t.p, '(', t.n) : NULL;
+	size_t n = open ? (size_t)(open - t.p) : t.n;
+	char *name = core_memdup(t.p, n);
+
+	memset(r, 0, sizeof(*r));
+	r->from = from;
+	r->tool = core_strdup(perm_tool_name(name));
+	free(name);
+	broken = !n || (open && t.p[t.n - 1] != ')');
+	if (open && !broken)
+		r->spec = core_memdup(open + 1, t.n - n - 2);
+	if (r->spec && (!*r->spec || !strcmp(r->spec, "*"))) {
+		free(r->spec);
+		r->spec = NULL;
+	}
+	if (allow && strchr(r->tool, '*') &&
+	    (strncmp(r->tool, "mcp__", 5) || strchr(r->tool, '*') <
+	    r->tool + 7))
+		broken = true;
+	if (broken)
+		log_warn("%s: the rule '%.100s' is broken: %s", from->origin,
+		    from->text, allow ? "ignored" :
+		    "it counts for the whole tool");
+	else if (perm_is_idle(r))
+		log_warn("%s: the rule '%.100s' is never looked at: use "
+		    "Edit(...) or Read(...)", from->origin, from->text);
+	return !(broken && (allow || !n)) && !perm_is_idle(r);
+}
+
+static struct perm *
+perm_new(const struct conf *conf, struct err *e)
+{
+	struct perm *p = core_zalloc(sizeof(*p));
+	struct perm_rule r;
+	size_t i;
+
+	(void)e;
+	p->conf = conf;
+	for (i = 0; i < conf->nrules; i++) {
+		if (!perm_compile(&r, &conf->rules[i])) {
+			free(r.tool);
+			free(r.spec);
+			continue;
+		}
+		p->rules = core_grow(p->rules, p->nrules, &p->cap, sizeof(r));
+		p->rules[p->nrules++] = r;
+		p->denies_reads |= r.from->list == CONF_DENY && r.spec &&
+		    !strcmp(r.tool, "Read");
+	}
+	return p;
+}
+
+static void
+perm_free(struct perm *p)
+{
+	size_t i;
+
+	if (!p)
+		return;
+	for (i = 0; i < p->nrules; i++) {
+		free(p->rules[i].tool);
+		free(p->rules[i].spec);
+	}
+	free(p->rules);
+	free(p);
+}
+
+/* Whether the rule's name part means this tool. */
+static bool
+perm_names(const struct perm_rule *r, const char *tool)
+{
+	size_t n = strlen(r->tool);
+
+	/* mcp__server means all of its tools */
+	if (!strncmp(r->tool, "mcp__", 5) && !strncmp(tool, r->tool, n) &&
+	    !strncmp(tool + n, "__", 2))
+		return true;
+	return perm_wild(r->tool, tool);
+}
+
+/* A deny rule without a specifier takes the tool out of the pool. */
+static bool
+perm_removes(const struct perm *p, const char *tool, const char **rule)
+{
+	size_t i;
+
+	for (i = 0; i < p->nrules; i++) {
+		if (p->rules[i].from->list != CONF_DENY || p->rules[i].spec ||
+		    !perm_names(&p->rules[i], tool))
+			continue;
+		if (rule)
+			*rule = p->rules[i].from->text;
+		return true;
+	}
+	return false;
+}
+
+/*--- paths -----------------------------------------------------------------*/
+
+/* A path as written (made absolute) and where it really is. */
+struct perm_path {
+	struct str link, real;
+};
+
+static void
+perm_path_init(struct perm_path *p, const char *cwd, const char *text)
+{
+	const char *home = file_home();
+	struct str s;
+
+	str_init(&p->link, 0);
+	str_init(&p->real, 0);
+	str_init(&s, 0);
+	if (home && text[0] == '~' && (!text[1] || text[1] == '/'))
+		str_addf(&s, "%s%s", home, text + 1);
+	else
+		str_adds(&s, text);
+	file_norm(cwd, s.p, &p->link);
+	/* not normalised: ".." behind a link leaves the link's target */
+	if (file_real(cwd, s.p, &p->real, NULL) < 0) {
+		str_reset(&p->real);
+		str_addl(&p->real, str_slice(&p->link));
+	}
+	str_clear(&s);
+}
+
+static void
+perm_path_clear(struct perm_path *p)
+{
+	str_clear(&p->link);
+	str_clear(&p->real);
+}
+
+/* Whether the pattern of a rule matches one absolute path. */
+static bool
+perm_path_is(const struct perm_rule *r, const char *start, const char *path)
+{
+	const char *pat = r->spec, *anchor = start, *slash;
+	const char *home = file_home();
+	struct str s;
+	bool hit;
+
+	str_init(&s, 0);
+	if (pat[0] == '/' && pat[1] == '/') {
+		anchor = "/";
+		pat += 1;
+	} else if (pat[0] == '~' && (!pat[1] || pat[1] == '/')) {
+		anchor = home ? home : "/nonexistent";
+		pat += 1;
+	} else if (pat[0] == '/') {
+		anchor = r->from->anchor ? r->from->anchor : start;
+	} else {
+		while (pat[0] == '.' && pat[1] == '/') {
+			str_reset(&s);
+			str_addc(&s, '/');
+			pat += 2;
+		}
+		/* src/...: a deny means a src at any depth */
+		slash = strchr(pat, '/');
+		if (!s.len && slash && slash[1] == '*' &&
+		    r->from->list != CONF_ALLOW)
+			str_adds(&s, "**/");
+		while (!strncmp(pat, "../", 3) && anchor == start) {
+			/* above the start: from the root */
+			str_clear(&s);
+			file_norm(start, pat, &s);
+			hit = text_gitignore(s.p, path + 1, false);
+			str_clear(&s);
+			return hit;
+		}
+	}
+	str_adds(&s, *pat ? pat : "**");
+	hit = file_inside(anchor, path) && (!strcmp(anchor, path) ?
+	    !strcmp(s.p, "**") || !strcmp(s.p, "/**") || !strcmp(s.p, "/") :
+	    text_gitignore(s.p, file_relative(anchor, path), false));
+	str_clear(&s);
+	return hit;
+}
+
+/* Deny and ask: link or target; allow: both. */
+static bool
+perm_path_match(const struct perm *p, const struct perm_rule *r,
+    const struct perm_path *path)
+{
+	bool link, real;
+
+	if (!r->spec)
+		return true;
+	link = perm_path_is(r, p->conf->start_dir, path->link.p);
+	real = perm_path_is(r, p->conf->start_dir, path->real.p);
+	return r->from->list == CONF_ALLOW ? link && real : link || real;
+}
+
+/* Inside one of the working directories, by name and really. */
+static bool
+perm_is_inside(const struct strv *dirs, const struct perm_path *path)
+{
+	size_t i;
+
+	for (i = 0; i < dirs->n; i++)
+		if (file_inside(dirs->v[i], path->real.p))
+			return true;
+	return false;
+}
+
+/*
+ * The first rule of a list that covers a path.  write: Edit rules, else Read
+ * rules; a Read deny also covers writing, an Edit allow also reading.
+ */
+static const struct perm_rule *
+perm_path_rule(const struct perm *p, enum conf_list list, bool write,
+    const char *tool, const struct perm_path *path)
+{
+	const struct perm_rule *r;
+	bool edit, read;
+	size_t i;
+
+	for (i = 0; i < p->nrules; i++) {
+		r = &p->rules[i];
+		if (r->from->list != list)
+			continue;
+		edit = !strcmp(r->tool, "Edit");
+		read = !strcmp(r->tool, "Read");
+		if (!((write && edit) || (!write && read) ||
+		    (write && read && r->spec && list == CONF_DENY) ||
+		    (!write && edit && list == CONF_ALLOW) ||
+		    (tool && perm_names(r, tool))))
+			continue;
+		if (perm_path_match(p, r, path))
+			return r;
+	}
+	return NULL;
+}
+
+/* Whether any deny rule could hide a file from Read, Grep and Glob. */
+static bool
+perm_denies_reads(const struct perm *p)
+{
+	return p && p->denies_reads;
+}
+
+/* For a walk: a file that no tool may show. */
+static bool
+perm_read_denied(const struct perm *p, const char *path, const char *cwd)
+{
+	struct perm_path pp;
+	bool denied;
+
+	if (!perm_denies_reads(p))
+		return false;
+	perm_path_init(&pp, cwd, path);
+	denied = perm_path_rule(p, CONF_DENY, false, NULL, &pp) != NULL;
+	perm_path_clear(&pp);
+	return denied;
+}
+
+/* Writing there is never approved without a person. */
+static bool
+perm_is_protected(const char *path)
+{
+	static const char *const dirs[] = { ".git", ".vscode", ".idea",
+	    ".husky", ".cargo", ".devcontainer", ".yarn", ".mvn",
+	    ".claude" };
+	static const char *const files[] = { ".gitconfig", ".gitmodules",
+	    ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases",
+	    ".bash_logout", ".zshrc", ".zprofile", ".zshenv", ".zlogin",
+	    ".zlogout", ".profile", ".envrc", ".npmrc", ".yarnrc",
+	    ".yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs", ".pnpmfile.cjs",
+	    "bunfig.toml", ".bunfig.toml", ".bazelrc", ".bazelversion",
+	    ".bazeliskrc", ".pre-commit-config.yaml", "lefthook.yml",
+	    "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml",
+	    "gradle-wrapper.properties", "maven-wrapper.properties",
+	    ".devcontainer.json", ".ripgreprc", "pyrightconfig.json",
+	    ".mcp.json", ".claude.json" };
+	struct slice part, before = { "", 0 }, rest;
+	size_t i;
+
+	for (rest = str_of(path); text_item(&rest, '/', &part); before = part) {
+		for (i = 0; i < LENGTH(dirs); i++)
+			if (part.n == strlen(dirs[i]) &&
+			    !strncasecmp(part.p, dirs[i], part.n) &&
+			    !(str_eq(part, ".claude") && rest.p &&
+			    !strncmp(rest.p, "worktrees/", 10)))
+				return true;
+		if (str_eq(part, "git") && str_eq(before, ".config"))
+			return true;
+		for (i = 0; !rest.p && i < LENGTH(files); i++)
+			if (part.n == strlen(files[i]) &&
+			    !strncasecmp(part.p, files[i], part.n))
+				return true;
+	}
+	return false;
+}
+
+/*--- the verdict -----------------------------------------------------------*/
+
+static void __attribute__((format(printf, 4, 5)))
+perm_say(struct perm_verdict *v, enum perm_decision d,
+    const struct perm_rule *rule, const char *fmt, ...)
+{
+	va_list ap;
+	char buf[1024];
+
+	va_start(ap, fmt);
+	vsnprintf(buf, sizeof(buf), fmt, ap);
+	va_end(ap);
+	v->decision = d;
+	str_reset(&v->rule);
+	str_reset(&v->reason);
+	if (rule) {
+		str_adds(&v->rule, rule->from->text);
+		str_addf(&v->reason, "%s (%s rule '%s' of %s)", buf,
+		    rule->from->list == CONF_DENY ? "deny" :
+		    rule->from->list == CONF_ASK ? "ask" : "allow",
+		    rule->from->text, rule->from->origin);
+	} else {
+		str_adds(&v->reason, buf);
+	}
+}
+
+static void __attribute__((format(printf, 2, 3)))
+perm_tell(struct perm_verdict *v, const char *fmt, ...)
+{
+	va_list ap;
+	char buf[2048];
+
+	va_start(ap, fmt);
+	vsnprintf(buf, sizeof(buf), fmt, ap);
+	va_end(ap);
+	str_reset(&v->message);
+	text_utf8_fix(str_of(buf), &v->message);
+}
+
+/* Tool(param:value) against a scalar of the input; deny and ask only. */
+static bool
+perm_param_match(const struct perm_rule *r, const struct perm_call *c)
+{
+	const char *colon = r->spec ? strchr(r->spec, ':') : NULL;
+	const cJSON *v;
+	char *key, num[40];
+	bool hit = false;
+
+	if (!colon || r->from->list == CONF_ALLOW || colon == r->spec ||
+	    !strcmp(colon, ":*"))
+		return false;
+	key = core_memdup(r->spec, (size_t)(colon - r->spec));
+	v = json_get(c->input, key);
+	if (c->tool->subject_key && !strcmp(key, c->tool->subject_key))
+		v = NULL;
+	if (cJSON_IsString(v)) {
+		hit = perm_wild(colon + 1, v->valuestring);
+	} else if (cJSON_IsBool(v)) {
+		hit = perm_wild(colon + 1, cJSON_IsTrue(v) ? "true" :
+		    "false");
+	} else if (cJSON_IsNumber(v)) {
+		snprintf(num, sizeof(num), "%.15g", v->valuedouble);
+		hit = perm_wild(colon + 1, num);
+	}
+	free(key);
+	return hit;
+}
+
+/* The host of a URL, lower case, without a dot at its end. */
+static void
+perm_host(const char *url, struct str *host)
+{
+	const char *p = strstr(url, "://"), *end;
+	size_t i, n;
+
+	p = p ? p + 3 : url;
+	n = strcspn(p, "/?#");
+	end = memchr(p, '@', n);
+	if (end) {
+		n -= (size_t)(end + 1 - p);
+		p = end + 1;
+	}
+	n = *p == '[' ? strcspn(p, "]") + 1 : strcspn(p, ":/?#") < n ?
+	    strcspn(p, ":/?#") : n;
+	for (i = 0; i < n && p[i]; i++)
+		str_addc(host, (char)tolower((unsigned char)p[i]));
+	while (host->len && host->p[host->len - 1] == '.')
+		str_cut(host, host->len - 1);
+}
+
+/* domain:host, *.host (any depth below), or * within a label. */
+static bool
+perm_domain_match(const char *spec, const char *host)
+{
+	char *pat, *name, *p;
+	bool hit;
+
+	if (strncmp(spec, "domain:", 7))
+		return false;
+	if (!strcmp(spec + 7, "*"))
+		return true;
+	if (!strncmp(spec + 7, "*.", 2) && !strchr(spec + 9, '*'))
+		return strlen(host) > strlen(spec + 8) &&
+		    !strcasecmp(host + strlen(host) - strlen(spec + 8),
+		    spec + 8);
+	/* labels as path segments: * stays within one */
+	pat = core_strdup(spec + 7);
+	name = core_strdup(host);
+	for (p = pat; *p; p++)
+		*p = *p == '.' ? '/' : (char)tolower((unsigned char)*p);
+	for (p = name; *p; p++)
+		*p = *p == '.' ? '/' : *p;
+	hit = text_glob(pat, name);
+	free(pat);
+	free(name);
+	return hit;
+}
+
+/*--- commands --------------------------------------------------------------*/
+
+/* One command line being judged. */
+struct perm_bash {
+	const struct perm *p;
+	const struct perm_call *c;
+	struct perm_verdict *v;
+	struct shell sh;
+	struct str base;	/* where relative paths start; "": unknown */
+	bool moved;		/* a cd came before */
+	bool git;		/* a git command is among them */
+	int depth;		/* of sh -c inside */
+};
+
+/*
+ * A command pattern: `*` anywhere; ` *` or `:*` at the end also matches
+ * nothing more, at a word's end only.
+ */
+static bool
+perm_command_match(const char *spec, const char *text)
+{
+	size_t n = strlen(spec);
+	char *head;
+	bool hit;
+
+	if (n >= 2 && (!strcmp(spec + n - 2, ":*") ||
+	    !strcmp(spec + n - 2, " *"))) {
+		head = core_memdup(spec, n - 2);
+		hit = perm_wild(head, text);
+		if (!hit) {
+			head = core_realloc(head, n + 1);
+			memcpy(head + n - 2, " *", 3);
+			hit = perm_wild(head, text);
+		}
+		free(head);
+		return hit;
+	}
+	return perm_wild(spec, text);
+}
+
+/* Words from..end, joined by blanks: as written, or with quotes off. */
+static void
+perm_join(const struct shell_command *c, size_t from, bool source,
+    bool base_name, struct str *out)
+{
+	const char *w;
+	size_t i;
+
+	str_reset(out);
+	for (i = from; i < c->nwords; i++) {
+		w = source ? c->words[i].source : c->words[i].text;
+		if (i == from && base_name)
+			w = file_name(w);
+		if (i > from)
+			str_addc(out, ' ');
+		str_adds(out, w);
+	}
+}
+
+static bool
+perm_is_word(const struct shell_command *c, size_t i, const char *const *set)
+{
+	if (i >= c->nwords)
+		return false;
+	for (; *set; set++)
+		if (!strcmp(file_name(c->words[i].text), *set))
+			return true;
+	return false;
+}
+
+/* Wrappers that run what follows; with what options they still count. */
+static size_t
+perm_unwrap(const struct shell_command *c, size_t i)
+{
+	static const char *const plain[] = { "nohup", "builtin", "noglob",
+	    "command", "xargs", "time", NULL };
+	static const char *const timeout[] = { "timeout", NULL };
+	static const char *const nice[] = { "nice", "stdbuf", NULL };
+	size_t from;
+
+	for (from = i; i < c->nwords; from = i) {
+		if (perm_is_word(c, i, plain)) {
+			i++;
+			if (i < c->nwords && c->words[i].text[0] == '-')
+				return from;	/* command -v, xargs -n1 */
+		} else if (perm_is_word(c, i, timeout)) {
+			for (i++; i < c->nwords &&
+			    c->words[i].text[0] == '-'; i++)
+				continue;
+			i++;	/* the duration */
+		} else if (perm_is_word(c, i, nice)) {
+			for (i++; i < c->nwords &&
+			    c->words[i].text[0] == '-'; i++)
+				if (!strcmp(c->words[i].text, "-n"))
+					i++;
+		} else {
+			return i;
+		}
+	}
+	return from;
+}
+
+/* Variables that change nothing but looks. */
+static bool
+perm_is_safe_env(const struct shell_word *w)
+{
+	static const char *const safe[] = { "NODE_ENV", "LANG", "LC_ALL",
+	    "LC_CTYPE", "TZ", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TERM",
+	    "COLUMNS", "LINES", "CI", "DEBUG", "RUST_BACKTRACE", "RUST_LOG",
+	    "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE" };
+	size_t n = strcspn(w->text, "="), i;
+
+	for (i = 0; i < LENGTH(safe) && !w->dynamic; i++)
+		if (n == strlen(safe[i]) && !memcmp(w->text, safe[i], n))
+			return true;
+	return false;
+}
+
+/* Commands that run the commands in their arguments. */
+static const char *const perm_runners[] = { "env", "sudo", "doas", "watch",
+    "ionice", "setsid", "flock", "xargs", "busybox", "exec", "eval", "find",
+    "parallel", "nice", "nohup", "timeout", "time", "stdbuf", "command",
+    "builtin", "noglob", "chroot", "unshare", "strace", "script", NULL };
+static const char *const perm_shells[] = { "sh", "bash", "zsh", "dash",
+    "ash", "ksh", NULL };
+
+static const struct perm_rule *perm_bash_rule(struct perm_bash *b,
+    enum conf_list list, const struct shell *sh);	/* recursion */
+
+/* A deny or ask rule on one reading of a command, from word i on. */
+static const struct perm_rule *
+perm_reading_rule(struct perm_bash *b, enum conf_list list,
+    const struct shell_command *c, size_t i)
+{
+	const struct perm_rule *r;
+	struct str text[3];
+	bool hit = false;
+	size_t k, t;
+
+	for (t = 0; t < 3; t++)
+		str_init(&text[t], 0);
+	perm_join(c, i, true, false, &text[0]);
+	perm_join(c, i, false, false, &text[1]);
+	perm_join(c, i, false, true, &text[2]);
+	for (k = 0, r = NULL; k < b->p->nrules && !hit; k++) {
+		r = &b->p->rules[k];
+		if (r->from->list != list || !r->spec ||
+		    !perm_names(r, b->c->tool->name))
+			continue;
+		for (t = 0; t < 3 && !hit; t++)
+			hit = perm_command_match(r->spec, text[t].p);
+	}
+	for (t = 0; t < 3; t++)
+		str_clear(&text[t]);
+	return hit ? r : NULL;
+}
+
+/* The script of `sh -c SCRIPT` or `eval ...`, taken apart in its turn. */
+static const struct perm_rule *
+perm_script_rule(struct perm_bash *b, enum conf_list list,
+    const struct shell_command *c, size_t i)
+{
+	static const char *const eval[] = { "eval", NULL };
+	const struct perm_rule *r = NULL;
+	struct shell sh;
+	struct str text;
+	size_t k;
+
+	if (++b->depth > 4) {
+		b->depth--;
+		return NULL;
+	}
+	str_init(&text, 0);
+	if (perm_is_word(c, i, eval)) {
+		perm_join(c, i + 1, false, false, &text);
+		shell_parse(text.p, &sh);
+		r = perm_bash_rule(b, list, &sh);
+		shell_clear(&sh);
+	}
+	for (k = i + 1; perm_is_word(c, i, perm_shells) && k < c->nwords &&
+	    !r; k++) {
+		shell_parse(c->words[k].text, &sh);
+		r = perm_bash_rule(b, list, &sh);
+		shell_clear(&sh);
+	}
+	str_clear(&text);
+	b->depth--;
+	return r;
+}
+
+/* Any deny or ask rule that any part of the command line matches. */
+static const struct perm_rule *
+perm_bash_rule(struct perm_bash *b, enum conf_list list,
+    const struct shell *sh)
+{
+	const struct perm_rule *r;
+	const struct shell_command *c;
+	size_t i, k;
+
+	for (i = 0; i < sh->n; i++) {
+		c = &sh->c[i];
+		/* with its assignments, and behind them */
+		if (c->nassign && (r = perm_reading_rule(b, list, c, 0)))
+			return r;
+		for (k = c->nassign; k < c->nwords; k++) {
+			if ((r = perm_reading_rule(b, list, c, k)) ||
+			    (r = perm_script_rule(b, list, c, k)))
+				return r;
+			if (!perm_is_word(c, c->nassign, perm_runners))
+				break;
+		}
+	}
+	return NULL;
+}
+
+/*--- what may run without a rule -------------------------------------------*/
+
+enum {
+	READ_PATHS = 1,		/* operands are paths */
+	READ_PATTERN = 2,	/* the first operand is none */
+	READ_GLOB = 4		/* no unquoted glob: it has flags that write */
+};
+
+/* Commands that only read, with the flags that would write or run. */
+static const struct {
+	const char *name;
+	const char *never;	/* blank-separated; "-x" also within "-ax" */
+	unsigned flags;
+} perm_readers[] = {
+	{ "ls", "", READ_PATHS },
+	{ "cat", "", READ_PATHS },
+	{ "echo", "", 0 },
+	{ "pwd", "", 0 },
+	{ "head", "", READ_PATHS },
+	{ "tail", "", READ_PATHS },
+	{ "grep", "", READ_PATHS | READ_PATTERN },
+	{ "egrep", "", READ_PATHS | READ_PATTERN },
+	{ "fgrep", "", READ_PATHS | READ_PATTERN },
+	{ "find", "-exec -execdir -ok -okdir -delete -fprint -fprint0 "
+	    "-fprintf -fls -files0-from", READ_PATHS | READ_GLOB },
+	{ "wc", "--files0-from", READ_PATHS },
+	{ "which", "", 0 },
+	{ "diff", "--to-file --from-file", READ_PATHS },
+	{ "stat", "", READ_PATHS },
+	{ "du", "--files0-from -X", READ_PATHS },
+	{ "file", "-C -m -f", READ_PATHS },
+	{ "cd", "", READ_PATHS },
+	{ "true", "", 0 },
+	{ "false", "", 0 },
+	{ ":", "", 0 },
+	{ "test", "", READ_PATHS },
+	{ "[", "", READ_PATHS },
+	{ "lsof", "-r -D", 0 },
+	{ "pgrep", "", 0 },
+	{ "tput", "", 0 },
+	{ "ss", "-K --kill -D --diag", 0 },
+	{ "fd", "-x -X --exec --exec-batch", READ_PATHS | READ_PATTERN |
+	    READ_GLOB },
+	{ "fdfind", "-x -X --exec --exec-batch", READ_PATHS | READ_PATTERN |
+	    READ_GLOB },
+};
+
+/* git and docker sub-commands that only read. */
+static const struct {
+	const char *name, *sub, *never;
+	bool bare;		/* no operand at all: it would change things */
+} perm_subs[] = {
+	{ "git", "status", "", false },
+	{ "git", "log", "--output --ext-diff", false },
+	{ "git", "diff", "--output --ext-diff --no-index", false },
+	{ "git", "show", "--output --ext-diff", false },
+	{ "git", "blame", "--contents", false },
+	{ "git", "ls-files", "", false },
+	{ "git", "ls-tree", "", false },
+	{ "git", "rev-parse", "", false },
+	{ "git", "rev-list", "", false },
+	{ "git", "describe", "", false },
+	{ "git", "shortlog", "--output", false },
+	{ "git", "cat-file", "--textconv --filters", false },
+	{ "git", "branch", "-d -D -m -M -c -C -f -u --delete --move --copy "
+	    "--force --set-upstream-to --unset-upstream "
+	    "--edit-description --track --create-reflog", true },
+	{ "git", "remote", "", true },
+	{ "git", "tag", "-a -s -u -f -d -m -F -e --delete --force --sign "
+	    "--annotate --message --file --edit", true },
+	{ "docker", "ps", "", false },
+	{ "docker", "images", "", false },
+	{ "docker", "logs", "", false },
+	{ "docker", "inspect", "", false },
+	{ "docker", "version", "", false },
+	{ "docker", "info", "", false },
+};
+
+/* Whether an argument is one of the flags, also with =value or glued. */
+static bool
+perm_is_flag(const char *arg, const char *flags)
+{
+	struct slice list = str_of(flags), f;
+	size_t n = strcspn(arg, "=");
+
+	while (text_item(&list, ' ', &f)) {
+		if (!f.n)
+			continue;
+		if (f.n == n && !memcmp(f.p, arg, n))
+			return true;
+		/* --out for --output: GNU takes any beginning */
+		if (n > 3 && !strncmp(arg, "--", 2) && n < f.n &&
+		    !memcmp(f.p, arg, n))
+			return true;
+		/* -ax and -xVALUE: a single letter anywhere */
+		if (f.n == 2 && arg[0] == '-' && arg[1] != '-' &&
+		    strchr(arg + 1, f.p[1]))
+			return true;
+	}
+	return false;
+}
+
+/* A path among the words: inside, readable, and known for sure? */
+static bool
+perm_operand(struct perm_bash *b, const struct shell_word *w,
+    const char *text)
+{
+	struct perm_path path;
+	bool ok;
+
+	if (w->dynamic || (!b->base.len && text[0] != '/'))
+		return false;
+	/* A glob is judged by the folder in front of it. */
+	perm_path_init(&path, b->base.len ? b->base.p : "/", text);
+	if (w->glob && strcspn(text, "*?[{") < strlen(text) &&
+	    strstr(text + strcspn(text, "*?[{"), "..")) {
+		ok = false;
+	} else {
+		ok = perm_is_inside(b->c->dirs, &path);
+	}
+	if (w->tilde && strcspn(text, "/") > 1)
+		ok = false;	/* ~user */
+	perm_path_clear(&path);
+	return ok;
+}
+
+/* All words from i on that are no flags lie in the working directories. */
+static bool
+perm_operands(struct perm_bash *b, const struct shell_command *c, size_t i,
+    bool pattern)
+{
+	const char *t;
+	bool only = false;
+
+	for (; i < c->nwords; i++) {
+		t = c->words[i].text;
+		if (!only && !strcmp(t, "--")) {
+			only = true;
+			continue;
+		}
+		if (!only && t[0] == '-') {
+			/* -e PATTERN and -f FILE: no pattern follows */
+			if (pattern && (!strncmp(t, "-e", 2) ||
+			    !strncmp(t, "--regexp", 8)))
+				pattern = false;
+			if (strchr(t, '/') && !perm_operand(b, &c->words[i],
+			    strchr(t, '/')))
+				return false;
+			if (pattern && !strncmp(t, "-f", 2))
+				return false;
+			if (c->words[i].dynamic)
+				return false;
+			continue;
+		}
+		if (pattern) {
+			pattern = false;
+			continue;
+		}
+		if (!perm_operand(b, &c->words[i], t))
+			return false;
+	}
+	return true;
+}
+
+static bool
+perm_has_flag(const struct shell_command *c, size_t i, const char *never)
+{
+	for (; i < c->nwords; i++)
+		if (c->words[i].dynamic || perm_is_flag(c->words[i].text,
+		    never))
+			return true;
+	return false;
+}
+
+static bool
+perm_has_glob(const struct shell_command *c, size_t i)
+{
+	for (; i < c->nwords; i++)
+		if (c->words[i].glob)
+			return true;
+	return false;
+}
+
+/* git SUB and docker SUB, without options in front but harmless ones. */
+static bool
+perm_sub_reads(struct perm_bash *b, const struct shell_command *c, size_t i)
+{
+	const char *name = c->words[i].text, *sub;
+	size_t k;
+
+	i++;
+	while (i < c->nwords && (!strcmp(c->words[i].text, "--no-pager") ||
+	    !strcmp(c->words[i].text, "-P")))
+		i++;
+	if (i >= c->nwords || perm_has_glob(c, i))
+		return false;
+	b->git |= !strcmp(name, "git");
+	sub = c->words[i].text;
+	for (k = 0; k < LENGTH(perm_subs); k++)
+		if (!strcmp(perm_subs[k].name, name) &&
+		    !strcmp(perm_subs[k].sub, sub))
+			break;
+	if (k == LENGTH(perm_subs) ||
+	    perm_has_flag(c, i + 1, perm_subs[k].never))
+		return false;
+	for (i++; i < c->nwords && perm_subs[k].bare; i++)
+		if (c->words[i].text[0] != '-')
+			return false;
+	return true;
+}
+
+/* Whether a simple command only reads, and only what may be read. */
+static bool
+perm_only_reads(struct perm_bash *b, const struct shell_command *c)
+{
+	size_t i = perm_unwrap(c, c->nassign), k;
+	const char *name;
+
+	for (k = 0; k < c->nassign; k++)
+		if (!perm_is_safe_env(&c->words[k]))
+			return false;
+	if (i >= c->nwords)
+		return !c->nassign;	/* redirections alone */
+	if (c->words[i].dynamic || c->words[i].glob)
+		return false;
+	name = c->words[i].text;
+	if (!strcmp(name, "git") || !strcmp(name, "docker"))
+		return perm_sub_reads(b, c, i);
+	for (k = 0; k < LENGTH(perm_readers); k++)
+		if (!strcmp(perm_readers[k].name, name))
+			break;
+	if (k == LENGTH(perm_readers))
+		return false;
+	if (*perm_readers[k].never &&
+	    perm_has_flag(c, i + 1, perm_readers[k].never))
+		return false;
+	if ((perm_readers[k].flags & READ_GLOB) && perm_has_glob(c, i + 1))
+		return false;
+	/* find's expression has words that are no paths */
+	if (!strcmp(name, "find")) {
+		for (i++; i < c->nwords && c->words[i].text[0] != '-' &&
+		    c->words[i].text[0] != '(' && c->words[i].text[0] != '!';
+		    i++)
+			if (!perm_operand(b, &c->words[i], c->words[i].text))
+				return false;
+		return true;
+	}
+	return !(perm_readers[k].flags & READ_PATHS) || perm_operands(b, c,
+	    i + 1, perm_readers[k].flags & READ_PATTERN);
+}
+
+/* A sed script that only substitutes: s/a/b/ with harmless flags. */
+static bool
+perm_sed_is_plain(const char *s)
+{
+	char d = s[0] == 's' ? s[1] : 0;
+	int parts = 0;
+
+	if (!d || isalnum((unsigned char)d) || d == '\\' || d == '\n')
+		return false;
+	for (s += 2; *s && parts < 2; s++) {
+		if (*s == '\\' && s[1])
+			s++;
+		else if (*s == d)
+			parts++;
+		else if (*s == '\n')
+			return false;
+	}
+	return parts == 2 && !s[strspn(s, "gIip0123456789")];
+}
+
+/* acceptEdits: simple file commands on paths inside. */
+static bool
+perm_only_edits(struct perm_bash *b, const struct shell_command *c)
+{
+	static const char *const names[] = { "mkdir", "touch", "rm", "rmdir",
+	    "mv", "cp", "sed", NULL };
+	size_t i = perm_unwrap(c, c->nassign), k;
+	struct perm_path path;
+	bool sed, ok = true;
+
+	for (k = 0; k < c->nassign; k++)
+		if (!perm_is_safe_env(&c->words[k]))
+			return false;
+	if (i >= c->nwords || !perm_is_word(c, i, names) ||
+	    strchr(c->words[i].text, '/'))
+		return false;
+	sed = !strcmp(c->words[i].text, "sed");
+	for (i++; i < c->nwords && ok; i++) {
+		if (c->words[i].dynamic || (sed && c->words[i].glob &&
+		    !c->words[i].quoted))
+			return false;
+		if (c->words[i].text[0] == '-') {
+			ok = !sed || !strcmp(c->words[i].text, "-i") ||
+			    !strcmp(c->words[i].text, "-E") ||
+			    !strcmp(c->words[i].text, "-n");
+			if (strchr(c->words[i].text, '/'))
+				ok = false;	/* --target-directory=/x */
+			continue;
+		}
+		if (sed) {
+			if (!perm_sed_is_plain(c->words[i].text))
+				return false;
+			sed = false;	/* the rest are files */
+			continue;
+		}
+		if (!perm_operand(b, &c->words[i], c->words[i].text))
+			return false;
+		perm_path_init(&path, b->base.p, c->words[i].text);
+		ok = !perm_is_protected(path.real.p) &&
+		    !perm_is_protected(path.link.p);
+		perm_path_clear(&path);
+	}
+	return ok;
+}
+
+/* An allow rule for one simple command. */
+static const struct perm_rule *
+perm_allow_rule(struct perm_bash *b, const struct shell_command *c)
+{
+	static const char *const whole[] = { "watch", "setsid", "ionice",
+	    "flock", NULL };
+	const struct perm_rule *r;
+	struct str text;
+	size_t i, k, from;
+	bool safe = true, exact, hit = false;
+
+	for (i = 0; i < c->nassign; i++)
+		safe &= perm_is_safe_env(&c->words[i]);
+	from = perm_unwrap(c, c->nassign);
+	exact = perm_is_word(c, from, whole) || (from < c->nwords &&
+	    !strcmp(c->words[from].text, "find") &&
+	    perm_has_flag(c, from + 1, perm_readers[9].never));
+	str_init(&text, 0);
+	for (k = 0, r = NULL; k < b->p->nrules && !hit; k++) {
+		r = &b->p->rules[k];
+		if (r->from->list != CONF_ALLOW ||
+		    !perm_names(r, b->c->tool->name))
+			continue;
+		if (!r->spec) {
+			hit = true;
+			break;
+		}
+		if (exact && strchr(r->spec, '*'))
+			continue;
+		perm_join(c, 0, true, false, &text);
+		hit = perm_command_match(r->spec, text.p);
+		if (!hit && safe && c->nassign) {
+			perm_join(c, c->nassign, true, false, &text);
+			hit = perm_command_match(r->spec, text.p);
+		}
+		if (!hit && safe && from > c->nassign && from < c->nwords) {
+			perm_join(c, from, true, false, &text);
+			hit = perm_command_match(r->spec, text.p);
+		}
+		/* A name that is only known when it runs needs a star. */
+		if (hit && c->nassign < c->nwords &&
+		    (c->words[c->nassign].dynamic ||
+		    c->words[c->nassign].glob) && r->spec[0] != '*')
+			hit = false;
+	}
+	str_clear(&text);
+	return hit ? r : NULL;
+}
+
+/* Removing what nobody wants removed: /, home, here or above, "$X"/... */
+static bool
+perm_is_critical(struct perm_bash *b, const struct shell_command *c)
+{
+	static const char *const names[] = { "rm", "rmdir", NULL };
+	const char *home = file_home(), *t;
+	struct perm_path path;
+	struct str dir;
+	size_t i, k, n;
+	bool bad = false;
+
+	for (k = c->nassign; k < c->nwords && !bad; k++) {
+		if (!perm_is_word(c, k, names))
+			continue;
+		for (i = k + 1; i < c->nwords && !bad; i++) {
+			t = c->words[i].text;
+			if (t[0] == '-')
+				continue;
+			if (c->words[i].dynamic) {
+				/* everything, where the variable is empty */
+				n = strlen(t);
+				bad = n > 1 && (!strcmp(t + n - 2, "/*") ||
+				    t[n - 1] == '/');
+				continue;
+			}
+			str_init(&dir, 0);
+			str_adds(&dir, t);
+			/* what is below it is as bad as the folder */
+			while (dir.len && strchr("*/.", dir.p[dir.len - 1]) &&
+			    c->words[i].glob)
+				str_cut(&dir, dir.len - 1);
+			if (!dir.len)
+				str_addc(&dir, t[0] == '/' ? '/' : '.');
+			perm_path_init(&path, b->base.len ? b->base.p :
+			    b->c->cwd, dir.p);
+			bad = !strchr(path.real.p + 1, '/') ||
+			    (home && !strcmp(path.real.p, home)) ||
+			    file_inside(path.real.p, b->c->cwd);
+			perm_path_clear(&path);
+			str_clear(&dir);
+		}
+	}
+	return bad;
+}
+
+/* `cd x`: relative paths start there from now on. */
+static void
+perm_follow_cd(struct perm_bash *b, const struct shell_command *c)
+{
+	size_t i = c->nassign;
+	struct perm_path path;
+
+	if (i >= c->nwords || (strcmp(c->words[i].text, "cd") &&
+	    strcmp(c->words[i].text, "pushd") &&
+	    strcmp(c->words[i].text, "popd")))
+		return;
+	b->moved = true;
+	if (i + 2 == c->nwords && !strcmp(c->words[i].text, "cd") &&
+	    !c->words[i + 1].dynamic && !c->words[i + 1].glob &&
+	    c->words[i + 1].text[0] != '-' && b->base.len) {
+		perm_path_init(&path, b->base.p, c->words[i + 1].text);
+		str_take(&b->base, &path.real);
+		perm_path_clear(&path);
+	} else {
+		str_reset(&b->base);
+	}
+}
+
+/* Why a redirection may not go through; "" if it may. */
+static const char *
+perm_redirect(struct perm_bash *b, const struct shell_redirect *r)
+{
+	static const char *const free_ones[] = { "/dev/null", "/dev/stdout",
+	    "/dev/stderr", "/dev/stdin", "/dev/tty" };
+	const struct perm_rule *allow;
+	struct perm_path path;
+	const char *why = "";
+	size_t i;
+
+	for (i = 0; i < LENGTH(free_ones); i++)
+		if (!strcmp(r->word.text, free_ones[i]))
+			return "";
+	if (r->word.dynamic || r->word.glob || r->word.tilde || !b->base.len)
+		return "the target of a redirection is not known";
+	perm_path_init(&path, b->base.p, r->word.text);
+	allow = perm_path_rule(b->p, CONF_ALLOW, r->write, NULL, &path);
+	if (!r->write) {
+		if (!allow && !perm_is_inside(b->c->dirs, &path))
+			why = "it reads a file outside the working folders";
+	} else if (perm_is_protected(path.real.p) ||
+	    perm_is_protected(path.link.p)) {
+		why = "it writes to a protected file";
+	} else if (!(allow && b->c->mode != MODE_PLAN) &&
+	    !(b->c->mode == MODE_ACCEPT_EDITS &&
+	    perm_is_inside(b->c->dirs, &path))) {
+		why = "it writes a file";
+	}
+	perm_path_clear(&path);
+	return why;
+}
+
+/* A path rule of a list for what a command reads, edits or redirects. */
+static const struct perm_rule *
+perm_file_rule(struct perm_bash *b, enum conf_list list,
+    const struct shell_command *c)
+{
+	static const char *const edits[] = { "rm", "rmdir", "mv", "cp", "tee",
+	    "touch", "mkdir", "sed", "truncate", "ln", "chmod", "chown",
+	    "install", "dd", NULL };
+	static const char *const reads[] = { "cat", "head", "tail", "grep",
+	    "egrep", "fgrep", "sed", "awk", "less", "more", "nl", "od", "xxd",
+	    "sort", "uniq", "cut", "wc", "diff", "cmp", "strings", "base64",
+	    "cp", "mv", "ln", "tar", "zip", "tac", "rev", "find", "stat",
+	    "file", "source", ".", "rg", "jq", "hexdump", "dd", NULL };
+	const struct perm_rule *r = NULL;
+	struct perm_path path;
+	bool edit = false, read = false;
+	const char *t;
+	size_t i;
+
+	for (i = c->nassign; i < c->nwords && !edit && !read; i++) {
+		edit |= perm_is_word(c, i, edits);
+		read |= perm_is_word(c, i, reads);
+		if (!perm_is_word(c, i, perm_runners))
+			break;
+	}
+	for (i = c->nassign; i < c->nwords && !r && (edit || read); i++) {
+		t = c->words[i].text;
+		if (strchr(t, '='))
+			t = strchr(t, '=') + 1;	/* if=x, --file=x */
+		perm_path_init(&path, b->base.len ? b->base.p : b->c->cwd, t);
+		if (read)
+			r = perm_path_rule(b->p, list, false, NULL, &path);
+		if (edit && !r)
+			r = perm_path_rule(b->p, list, true, NULL, &path);
+		perm_path_clear(&path);
+	}
+	for (i = 0; i < c->nredirects && !r; i++) {
+		perm_path_init(&path, b->base.len ? b->base.p : b->c->cwd,
+		    c->redirects[i].word.text);
+		r = perm_path_rule(b->p, list, c->redirects[i].write, NULL,
+		    &path);
+		perm_path_clear(&path);
+	}
+	return r;
+}
+
+/* Bare rules of a list that name the tool. */
+static const struct perm_rule *
+perm_bare_rule(const struct perm *p, enum conf_list list,
+    const struct perm_call *c)
+{
+	size_t i;
+
+	for (i = 0; i < p->nrules; i++)
+		if (p->rules[i].from->list == list &&
+		    perm_names(&p->rules[i], c->tool->name) &&
+		    (!p->rules[i].spec || perm_param_match(&p->rules[i], c)))
+			return &p->rules[i];
+	return NULL;
+}
+
+/* A rule with a specifier that could have matched a part we cannot see. */
+static const struct perm_rule *
+perm_any_spec(const struct perm_bash *b, enum conf_list list)
+{
+	size_t i;
+
+	for (i = 0; i < b->p->nrules; i++)
+		if (b->p->rules[i].from->list == list && b->p->rules[i].spec &&
+		    perm_names(&b->p->rules[i], b->c->tool->name))
+			return &b->p->rules[i];
+	return NULL;
+}
+
+/* Deny and ask rules on all parts; true: v is final. */
+static bool
+perm_bash_barred(struct perm_bash *b, const char *cmd)
+{
+	static const enum conf_list lists[] = { CONF_DENY, CONF_ASK };
+	const struct perm_rule *r;
+	size_t i, k;
+
+	for (i = 0; i < LENGTH(lists); i++) {
+		r = perm_bash_rule(b, lists[i], &b->sh);
+		str_reset(&b->base);
+		str_adds(&b->base, b->c->cwd);
+		for (k = 0; k < b->sh.n && !r; k++) {
+			r = perm_file_rule(b, lists[i], &b->sh.c[k]);
+			perm_follow_cd(b, &b->sh.c[k]);
+		}
+		if (!r && b->sh.broken)
+			r = perm_any_spec(b, lists[i]);
+		if (!r)
+			continue;
+		perm_say(b->v, lists[i] == CONF_DENY ? PERM_DENY : PERM_ASK,
+		    r, "%s", b->sh.broken ? "the command cannot be taken "
+		    "apart, and a part of it may match" :
+		    "a part of the command matches");
+		perm_tell(b->v, "Permission to use Bash with command %.1000s "
+		    "has been denied.", cmd);
+		return true;
+	}
+	return false;
+}
+
+/* Every part must be allowed by itself. */
+static void
+perm_bash_parts(struct perm_bash *b, const char *cmd)
+{
+	const struct perm_rule *r, *last = NULL;
+	const struct shell_command *c;
+	struct str parts, text;
+	const char *why = "";
+	size_t i, k, bad = 0;
+	bool reads, git_moved = false;
+
+	str_init(&parts, 0);
+	str_init(&text, 0);
+	str_reset(&b->base);
+	str_adds(&b->base, b->c->cwd);
+	b->moved = false;
+	for (i = 0; i < b->sh.n; i++) {
+		c = &b->sh.c[i];
+		b->git = false;
+		r = perm_allow_rule(b, c);
+		reads = !r && perm_only_reads(b, c);
+		git_moved = b->git && b->moved && !r;
+		if (r)
+			last = r;
+		else if ((!reads && !(b->c->mode == MODE_ACCEPT_EDITS &&
+		    perm_only_edits(b, c))) || git_moved)
+			why = "no rule allows it";
+		else
+			why = "";
+		for (k = 0; k < c->nredirects && !(!r && *why); k++) {
+			if (*(why = perm_redirect(b, &c->redirects[k])))
+				break;
+			why = "";
+		}
+		if (*why && (!r || k < c->nredirects)) {
+			perm_join(c, 0, true, false, &text);
+			str_addf(&parts, "%s%s", bad++ ? ", " : "",
+			    text.len ? text.p : "a redirection");
+			if (k < c->nredirects)
+				str_addf(&parts, " %s %s",
+				    c->redirects[k].write ? ">" : "<",
+				    c->redirects[k].word.source);
+		}
+		perm_follow_cd(b, c);
+	}
+	if (!bad && !b->sh.broken) {
+		perm_say(b->v, PERM_ALLOW, last, "%s", last ?
+		    "every part of the command is allowed" :
+		    b->c->mode == MODE_ACCEPT_EDITS ? "the command reads, or "
+		    "edits inside the working folders" :
+		    "the command only reads");
+	} else if (b->sh.broken) {
+		perm_say(b->v, PERM_ASK, NULL, "the command cannot be taken "
+		    "apart safely");
+		perm_tell(b->v, "Claude requested permissions to use Bash, "
+		    "but you haven't granted it yet. The command is too "
+		    "complex to be checked: use simpler ones.");
+	} else {
+		perm_say(b->v, PERM_ASK, NULL, "no rule allows: %.700s",
+		    parts.p);
+		if (b->sh.n > 1)
+			perm_tell(b->v, "This Bash command contains multiple "
+			    "operations. The following parts require "
+			    "approval: %.1500s", parts.p);
+		else
+			perm_tell(b->v, "Claude requested permissions to use "
+			    "Bash, but you haven't granted it yet. A rule "
+			    "such as Bash(%.200s) would allow it.", cmd);
+	}
+	str_clear(&parts);
+	str_clear(&text);
+}
+
+static void
+perm_decide_bash(struct perm_bash *b, const char *cmd)
+{
+	bool critical = false;
+	size_t i;
+
+	shell_parse(cmd, &b->sh);
+	str_init(&b->base, 0);
+	if (perm_bash_barred(b, cmd))
+		goto out;
+	str_reset(&b->base);
+	str_adds(&b->base, b->c->cwd);
+	for (i = 0; i < b->sh.n && !critical; i++) {
+		critical = perm_is_critical(b, &b->sh.c[i]);
+		perm_follow_cd(b, &b->sh.c[i]);
+	}
+	if (critical) {
+		perm_say(b->v, PERM_ASK, NULL,
+		    "it removes a folder that nothing should remove");
+		perm_tell(b->v, "Claude requested permissions to use Bash, "
+		    "but you haven't granted it yet. No rule can allow the "
+		    "removal of such a folder.");
+	} else if (b->c->mode == MODE_BYPASS) {
+		perm_say(b->v, PERM_ALLOW, NULL,
+		    "the mode bypassPermissions");
+	} else {
+		perm_bash_parts(b, cmd);
+	}
+out:
+	str_clear(&b->base);
+	shell_clear(&b->sh);
+}
+
+/* Whether a command may run beside others: it only reads, here. */
+static bool
+perm_command_is_read_only(const char *cmd)
+{
+	struct strv root = { 0 };
+	struct perm_call call = { .cwd = "/", .dirs = &root };
+	struct perm_bash b = { .c = &call };
+	bool reads = true;
+	size_t i;
+
+	str_list_adds(&root, "/");
+	shell_parse(cmd, &b.sh);
+	str_init(&b.base, 0);
+	str_addc(&b.base, '/');
+	for (i = 0; i < b.sh.n && reads; i++)
+		reads = !b.sh.c[i].nredirects && (!b.sh.c[i].nwords ||
+		    strcmp(b.sh.c[i].words[0].text, "cd")) &&
+		    perm_only_reads(&b, &b.sh.c[i]);
+	reads &= !b.sh.broken && b.sh.n > 0;
+	str_clear(&b.base);
+	shell_clear(&b.sh);
+	str_list_clear(&root);
+	return reads;
+}
+
+/*--- files, addresses, agents, the rest ------------------------------------*/
+
+static void
+perm_decide_path(const struct perm *p, const struct perm_call *c,
+    const char *text, struct perm_verdict *v)
+{
+	bool write = c->tool->subject == SUBJECT_EDIT, inside, outside_barred;
+	const char *verb = write ? "write to" : "read from";
+	const struct perm_rule *r;
+	struct perm_path path;
+
+	perm_path_init(&path, c->cwd, text);
+	inside = perm_is_inside(c->dirs, &path);
+	outside_barred = !inside && conf_flag(p->conf, write ?
+	    "permissions.blockWritesOutsideWorkingDirectories" :
+	    "permissions.blockReadsOutsideWorkingDirectories", false);
+	perm_tell(v, "Claude requested permissions to %s %s, but you haven't "
+	    "granted it yet.", verb, path.link.p);
+	if ((r = perm_path_rule(p, CONF_DENY, write, c->tool->name, &path)) ||
+	    outside_barred) {
+		perm_say(v, PERM_DENY, r, r ? "the path is denied" :
+		    "the settings bar paths outside the working folders");
+		if (r && write && !strcmp(r->tool, "Read"))
+			perm_tell(v, "File is covered by a Read deny rule in "
+			    "your permission settings and cannot be %s.",
+			    !strcmp(c->tool->name, "Write") ? "written" :
+			    "edited");
+		else
+			perm_tell(v, "File is in a directory that is denied "
+			    "by your permission settings.");
+	} else if ((r = perm_path_rule(p, CONF_ASK, write, c->tool->name,
+	    &path))) {
+		perm_say(v, PERM_ASK, r, "the path asks");
+	} else if (c->mode == MODE_BYPASS) {
+		perm_say(v, PERM_ALLOW, NULL, "the mode bypassPermissions");
+	} else if (write && (perm_is_protected(path.real.p) ||
+	    perm_is_protected(path.link.p))) {
+		perm_say(v, PERM_ASK, NULL, "the path is protected");
+	} else if (write && c->mode == MODE_PLAN) {
+		perm_say(v, PERM_ASK, NULL, "nothing is edited in plan mode");
+	} else if ((r = perm_path_rule(p, CONF_ALLOW, write, c->tool->name,
+	    &path))) {
+		perm_say(v, PERM_ALLOW, r, "the path is allowed");
+	} else if (inside && !write) {
+		perm_say(v, PERM_ALLOW, NULL,
+		    "it reads inside the working folders");
+	} else if (inside && c->mode == MODE_ACCEPT_EDITS) {
+		perm_say(v, PERM_ALLOW, NULL, "acceptEdits: it edits inside "
+		    "the working folders");
+	} else {
+		perm_say(v, PERM_ASK, NULL, write ? "no rule allows the "
+		    "edit" : "it reads outside the working folders");
+		perm_tell(v, "Claude requested permissions to %s %s, but you "
+		    "haven't granted it yet. A rule such as %s(/%s) would "
+		    "allow it.", verb, path.link.p, write ? "Edit" : "Read",
+		    path.link.p);
+	}
+	perm_path_clear(&path);
+}
+
+/* The specifier of a rule against a URL's host or an agent type. */
+static bool
+perm_other_match(const struct perm_rule *r, const struct perm_call *c)
+{
+	const char *text = c->tool->subject_key ? json_text(c->input,
+	    c->tool->subject_key) : NULL;
+	struct str host;
+	bool hit;
+
+	if (!r->spec || perm_param_match(r, c))
+		return true;
+	if (c->tool->subject == SUBJECT_URL && text) {
+		str_init(&host, 0);
+		perm_host(text, &host);
+		hit = perm_domain_match(r->spec, host.p);
+		str_clear(&host);
+		return hit;
+	}
+	return c->tool->subject == SUBJECT_AGENT && text &&
+	    !strcmp(r->spec, text);
+}
+
+static void
+perm_decide_other(const struct perm *p, const struct perm_call *c,
+    struct perm_verdict *v)
+{
+	static const enum perm_decision decisions[] = { PERM_DENY, PERM_ASK,
+	    PERM_ALLOW };
+	size_t list, i;
+
+	perm_tell(v, "Claude requested permissions to use %s, but you "
+	    "haven't granted it yet. The rule %s would allow it.",
+	    c->tool->name, c->tool->name);
+	for (list = CONF_DENY; list < CONF_LISTS; list++) {
+		if (list == CONF_ALLOW && c->mode == MODE_BYPASS) {
+			perm_say(v, PERM_ALLOW, NULL,
+			    "the mode bypassPermissions");
+			return;
+		}
+		for (i = 0; i < p->nrules; i++) {
+			if (p->rules[i].from->list != (enum conf_list)list ||
+			    !perm_names(&p->rules[i], c->tool->name) ||
+			    !perm_other_match(&p->rules[i], c))
+				continue;
+			perm_say(v, decisions[list], &p->rules[i],
+			    "the call matches");
+			if (list == CONF_DENY)
+				perm_tell(v, "Permission to use %s has been "
+				    "denied.", c->tool->name);
+			return;
+		}
+	}
+	if (c->tool->flags & TOOL_FREE)
+		perm_say(v, PERM_ALLOW, NULL, "%s changes nothing outside "
+		    "the run", c->tool->name);
+	else
+		perm_say(v, PERM_ASK, NULL, "no rule allows it");
+}
+
+/* Nobody may be asked: what would ask is denied. */
+static void
+perm_settle(const struct perm *p, const struct perm_call *c,
+    struct perm_verdict *v)
+{
+	if (v->decision != PERM_ASK)
+		return;
+	if (c->mode == MODE_DONT_ASK) {
+		v->decision = PERM_DENY;
+		str_adds(&v->reason, "; dontAsk denies what would ask");
+		perm_tell(v, "Permission to use %s has been denied because "
+		    "Claude Code is running in don't ask mode. Do not try "
+		    "the same in another way; go on without it, or say what "
+		    "could not be done.", c->tool->name);
+	} else if (conf_flag(p->conf, "permissions.denyInsteadOfPrompting",
+	    false)) {
+		v->decision = PERM_DENY;
+		str_adds(&v->reason, "; the settings deny what would ask");
+	}
+}
+
+/* The decision on one call; v was initialised by the caller. */
+static void
+perm_decide(const struct perm *p, const struct perm_call *c,
+    struct perm_verdict *v)
+{
+	struct perm_bash b = { .p = p, .c = c, .v = v };
+	const char *text = c->tool->subject_key ? json_text(c->input,
+	    c->tool->subject_key) : NULL;
+	const struct perm_rule *r;
+
+	if ((r = perm_bare_rule(p, CONF_DENY, c))) {
+		perm_say(v, PERM_DENY, r, "the tool is denied");
+		perm_tell(v, "Permission to use %s has been denied.",
+		    c->tool->name);
+	} else if ((r = perm_bare_rule(p, CONF_ASK, c))) {
+		perm_say(v, PERM_ASK, r, "the tool asks");
+		perm_tell(v, "Claude requested permissions to use %s, but "
+		    "you haven't granted it yet.", c->tool->name);
+	} else if (c->tool->subject == SUBJECT_COMMAND && text) {
+		perm_decide_bash(&b, text);
+	} else if (c->tool->subject == SUBJECT_READ ||
+	    (c->tool->subject == SUBJECT_EDIT && text)) {
+		perm_decide_path(p, c, text ? text : c->cwd, v);
+	} else {
+		perm_decide_other(p, c, v);
+	}
+	perm_settle(p, c, v);
+}
+
 /*=== [memo] instruction files ===============================================
  * uses: core str log text file conf
  *
@@ -8305,9 +17036,10 @@ tool_find(const struct run *r, const char *name)
 
 /*--- input checks ----------------------------------------------------------*/
 
-/* Where a check stands: the tool's input and what is wrong with it so far. */
+/* Where a check stands: what is wrong with the input so far. */
 struct tool_check {
 	struct str *problem;
+	const char *extra;	/* of the tool; NULL: none */
 	int issues;
 };
 
@@ -8397,6 +17129,18 @@ tool_in_enum(const cJSON *v, const cJSON *list, struct str *names)
 static void tool_check_value(struct tool_check *, cJSON *, cJSON *,
     const cJSON *, const char *);	/* recursion */
 
+/* Whether the tool takes a member that its schema does not offer. */
+static bool
+tool_is_extra(const struct tool_check *c, const char *name)
+{
+	struct slice s = { c->extra, c->extra ? strlen(c->extra) : 0 }, one;
+
+	while (text_item(&s, ' ', &one))
+		if (str_eq(one, name))
+			return true;
+	return false;
+}
+
 /* Members: known ones against their schema, others refused. */
 static void
 tool_check_object(struct tool_check *c, cJSON *o, const cJSON *schema,
@@ -8412,6 +17156,8 @@ tool_check_object(struct tool_check *c, cJSON *o, const cJSON *schema,
 		snprintf(at, sizeof(at), "%s%s%.*s", path, *path ? "." : "",
 		    TOOL_QUOTE, v->string);
 		prop = json_get(props, v->string);
+		if (!prop && !*path && tool_is_extra(c, v->string))
+			continue;
 		if (!prop && !open)
 			tool_issue(c, "An unexpected parameter `%s` was "
 			    "provided", at);
@@ -8485,7 +17231,7 @@ tool_check_value(struct tool_check *c, cJSON *parent, cJSON *v,
 static bool
 tool_check(const struct tool *t, cJSON *in, struct str *problem)
 {
-	struct tool_check c = { problem, 0 };
+	struct tool_check c = { .extra = t->extra };
 	cJSON *schema = cJSON_Parse(t->schema);
 	struct str text;
 
@@ -8768,7 +17514,7 @@ fs_open(const struct run *r, const char *path, struct str *real,
 	fd = file_open(real->p, st, &e);
 	if (fd >= 0)
 		return fd;
-	if (e.code == ERR_NOTFOUND)
+	if (stat(real->p, st) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		fs_missing(r, real->p, out);
 	else if (file_is_dir(real->p))
 		tool_refuse(out, "%s is a directory, not a file. List it with "
@@ -8776,6 +17522,28 @@ fs_open(const struct run *r, const char *path, struct str *real,
 	else
 		tool_refuse(out, "%s", e.msg);
 	return -1;
+}
+
+/* A command has shown the file: notes it as read. */
+static void
+fs_seen_mark(struct run *r, const char *path, enum fs_extent extent)
+{
+	struct fs_file f = { .extent = extent };
+	struct str real, data;
+	struct stat st;
+
+	str_init(&real, 0);
+	str_init(&data, 0);
+	if (!fs_resolve(r, path, &real, NULL) && !stat(real.p, &st) &&
+	    !file_read(real.p, LIM_FILE, &data, NULL)) {
+		f.path = real.p;
+		f.size = (int64_t)data.len;
+		f.mtime = fs_mtime(&st);
+		f.hash = core_hash(data.p, data.len, 0);
+		fs_seen_put(r, &f);
+	}
+	str_clear(&real);
+	str_clear(&data);
 }
 
 /*--- images and PDFs -------------------------------------------------------*/
@@ -9264,11 +18032,10 @@ static const struct tool fs_read = {
 	    "\"First line, from 1\"},"
 	    "\"limit\":{\"type\":\"number\",\"description\":"
 	    "\"Number of lines\"},"
-	    "\"pages\":{\"type\":\"string\",\"description\":"
-	    "\"Not supported yet\"},"
 	    "\"allow_large\":{\"type\":\"boolean\",\"description\":"
 	    "\"Show more than 25,000 tokens at once\"}},"
 	    "\"required\":[\"file_path\"],\"additionalProperties\":false}",
+	.extra = "pages",
 	.flags = TOOL_READ_ONLY | TOOL_ASYNC_OK | TOOL_BARE,
 	.subject = SUBJECT_READ,
 	.subject_key = "file_path",
@@ -10302,6 +19069,7 @@ find_glob_rules(struct find_glob_state *g, const char *pat, const char *root,
 	struct strv list = { 0 };
 	struct slice s;
 	size_t i;
+	bool whole;
 
 	if (*pat == '/' && !file_inside(root, pat)) {
 		tool_refuse(out, "The pattern must be relative. Give the "
@@ -10312,7 +19080,7 @@ find_glob_rules(struct find_glob_state *g, const char *pat, const char *root,
 		pat = file_relative(root, pat);
 	while (pat[0] == '.' && pat[1] == '/')
 		pat += 1 + strspn(pat + 1, "/");
-	text_braces(pat, FIND_BRANCHES, &list);
+	whole = text_braces(pat, FIND_BRANCHES, &list);
 	for (i = 0; i < list.n; i++) {
 		s = str_of(list.v[i]);
 		if (find_climbs(s.p)) {
@@ -10327,9 +19095,9 @@ find_glob_rules(struct find_glob_state *g, const char *pat, const char *root,
 		}
 		find_rules_add(&g->rules, s, false);
 	}
-	if (!out->is_error && (!g->rules.n || list.n >= FIND_BRANCHES))
-		tool_refuse(out, "The pattern %s.", g->rules.n ?
-		    "has too many alternatives" : "is empty");
+	if (!out->is_error && (!g->rules.n || !whole))
+		tool_refuse(out, "The pattern %s.", whole ? "is empty" :
+		    "has too many alternatives");
 	str_list_clear(&list);
 	return !out->is_error;
 }
@@ -11576,8 +20344,8 @@ grep_glob_length(const char *s)
 }
 
 /* Globs to include, and with `!` to exclude. */
-static void
-grep_use_globs(struct grep *g, const char *s)
+static bool
+grep_use_globs(struct grep *g, const char *s, struct tool_out *out)
 {
 	struct strv list;
 	struct slice one;
@@ -11590,7 +20358,9 @@ grep_use_globs(struct grep *g, const char *s)
 		not = *s == '!';
 		glob = core_memdup(s + not, n - not);
 		list = (struct strv){ 0 };
-		text_braces(glob, FIND_BRANCHES, &list);
+		if (!text_braces(glob, FIND_BRANCHES, &list))
+			tool_refuse(out, "The glob has too many "
+			    "alternatives.");
 		for (i = 0; i < list.n; i++) {
 			one = str_of(list.v[i]);
 			if (one.n > 2 && !memcmp(one.p, "./", 2)) {
@@ -11607,6 +20377,7 @@ grep_use_globs(struct grep *g, const char *s)
 		str_list_clear(&list);
 		free(glob);
 	}
+	return !out->is_error;
 }
 
 /* Globs with a slash may count from the start or from where Bash stands. */
@@ -11852,9 +20623,8 @@ grep_parse(struct grep *g, const cJSON *in, struct tool_out *out)
 	/* One more than is shown tells that there are more. */
 	g->want = g->limit ? (uint64_t)(g->offset + g->limit + 1) :
 	    UINT64_MAX;
-	if (glob)
-		grep_use_globs(g, glob);
-	if (type && *type && !grep_use_type(g, type, out))
+	if ((glob && !grep_use_globs(g, glob, out)) ||
+	    (type && *type && !grep_use_type(g, type, out)))
 		return false;
 	return grep_compile(g, json_text(in, "pattern"), out);
 }
@@ -11961,6 +20731,598 @@ static const struct tool grep_tool = {
 	.subject = SUBJECT_READ,
 	.subject_key = "path",
 	.run = grep_run
+};
+/*=== [bash] Bash ============================================================
+ * uses: core str err text json io file proc conf tool fs
+ *
+ * Each command is a shell of its own, in a session of its own, without a
+ * terminal and without input.  Only the folder it ends in is carried over, and
+ * only within the working folders; it tells that folder through a descriptor
+ * that is not its output.  No start-up file of any shell is read.
+ *==========================================================================*/
+
+#define BASH_TIMEOUT 120000	/* ms */
+#define BASH_TIMEOUT_MAX 600000
+#define BASH_FAILED 10000	/* bytes of output shown of what failed */
+#define BASH_RAW 4		/* times what is shown: kept before cleaning */
+
+/* A shell that was found. */
+struct bash_shell {
+	char *path;
+	bool busybox;		/* to be called as `busybox sh` */
+	int fd;			/* where it tells its folder */
+};
+
+/* Whether the path is of a shell whose syntax models write. */
+static bool
+bash_is_known(const char *path)
+{
+	return !strcmp(file_name(path), "bash") ||
+	    !strcmp(file_name(path), "zsh");
+}
+
+/* Finds a shell; false: there is none.  The path is the caller's. */
+static bool
+bash_find(struct bash_shell *s)
+{
+	const char *asked = conf_env("CLAUDE_CODE_SHELL");
+	const char *login = conf_env("SHELL");
+	struct rlimit rl;
+
+	*s = (struct bash_shell){ 0 };
+	if (asked)
+		s->path = proc_find(asked);
+	if (!s->path)
+		s->path = proc_find("bash");
+	if (!s->path && login && bash_is_known(login))
+		s->path = proc_find(login);
+	if (!s->path)
+		s->path = proc_find("sh");
+	if (!s->path) {
+		s->path = proc_find("busybox");
+		s->busybox = s->path != NULL;
+	}
+	if (!s->path)
+		return false;
+	/* High, so that no command uses it; but sh knows one digit only. */
+	s->fd = bash_is_known(s->path) && !getrlimit(RLIMIT_NOFILE, &rl) &&
+	    rl.rlim_cur > 256 ? 138 : 7;
+	return true;
+}
+
+static bool
+bash_usable(struct run *r)
+{
+	struct bash_shell s;
+	bool found = bash_find(&s);
+
+	(void)r;
+	free(s.path);
+	return found;
+}
+
+/*
+ * What the shell runs; $1 is the command.  The folder is told when the shell
+ * ends, by whatever way; an empty line says that it is gone.
+ */
+static char *
+bash_script(const struct bash_shell *s)
+{
+	struct str out;
+
+	str_init(&out, 0);
+	str_addf(&out, "trap '{ pwd -P >&%d || echo >&%d; } 2>/dev/null' "
+	    "EXIT\n", s->fd, s->fd);
+	if (conf_env("CLAUDE_ENV_FILE"))
+		str_adds(&out, "test -r \"$CLAUDE_ENV_FILE\" && "
+		    ". \"$CLAUDE_ENV_FILE\"\n");
+	/*
+	 * The command does not see our descriptor.  A trap of its own
+	 * replaces ours: the folder is told here, too.
+	 */
+	str_addf(&out, "eval \"shift;$1\" %d>&-\nset -- \"$?\"\n"
+	    "{ pwd -P >&%d; } 2>/dev/null\nexit \"$1\"\n", s->fd, s->fd);
+	return str_detach(&out);
+}
+
+/*--- the output ------------------------------------------------------------*/
+
+/* Length of the terminal control sequence at s (ECMA-48). */
+static size_t
+bash_escape(struct slice s)
+{
+	size_t i = 2;
+	char c = s.n > 1 ? s.p[1] : 0;
+
+	if (c == '[') {
+		while (i < s.n && (s.p[i] < '@' || s.p[i] > '~') &&
+		    s.p[i] >= ' ')
+			i++;
+		return i < s.n && s.p[i] >= '@' ? i + 1 : i;
+	}
+	if (c == ']' || c == 'P' || c == '^' || c == '_') {
+		while (i < s.n && s.p[i] != '\a' && s.p[i] != '\033' &&
+		    s.p[i] != '\n')
+			i++;
+		if (i < s.n && s.p[i] == '\033')
+			return i + 1 < s.n ? i + 2 : i + 1;
+		return i < s.n && s.p[i] == '\a' ? i + 1 : i;
+	}
+	while (i <= s.n && s.p[i - 1] >= ' ' && s.p[i - 1] <= '/')
+		i++;
+	return i < s.n ? i : s.n;
+}
+
+/* Copies without what only a terminal understands; a lone CR ends a line. */
+static void
+bash_clean(struct slice s, struct str *out)
+{
+	size_t i, n;
+	char c;
+
+	for (i = 0; i < s.n; i += n) {
+		n = 1;
+		c = s.p[i];
+		if (c == '\033') {
+			n = bash_escape((struct slice){ s.p + i, s.n - i });
+		} else if (c == '\r') {
+			if (i + 1 < s.n && s.p[i + 1] != '\n' &&
+			    s.p[i + 1] != '\r')
+				str_addc(out, '\n');
+		} else if (c == '\b') {
+			if (out->len && out->p[out->len - 1] != '\n')
+				str_cut(out, text_cut(str_slice(out),
+				    out->len - 1));
+		} else if ((unsigned char)c >= ' ' ? c != 0x7f :
+		    c == '\n' || c == '\t') {
+			for (; i + n < s.n && (unsigned char)s.p[i + n] >=
+			    ' ' && s.p[i + n] != 0x7f; n++)
+				continue;
+			str_add(out, s.p + i, n);
+		}
+	}
+}
+
+/* The output as it is shown: clean, at most max bytes, no blanks around. */
+static void
+bash_output(const struct proc_result *res, size_t max, struct str *out)
+{
+	struct slice all = str_slice(&res->out), s;
+	size_t head = res->dropped ? res->head : all.n;
+	struct str first, last, both;
+
+	str_init(&first, 0);
+	str_init(&last, 0);
+	str_init(&both, 0);
+	bash_clean((struct slice){ all.p, head }, &first);
+	bash_clean((struct slice){ all.p + head, all.n - head }, &last);
+	if (!res->dropped && first.len > max) {
+		head = text_cut(str_slice(&first), first.len / 2);
+		str_add(&last, first.p + head, first.len - head);
+		str_cut(&first, head);
+	}
+	tool_join(str_slice(&first), str_slice(&last), res->dropped, max,
+	    &both);
+	s = str_slice(&both);
+	while (s.n && text_is_space(s.p[s.n - 1]))
+		s.n--;
+	while (s.n && (s.p[0] == '\n')) {
+		s.p++;
+		s.n--;
+	}
+	str_addl(out, s);
+	str_clear(&first);
+	str_clear(&last);
+	str_clear(&both);
+}
+
+/* Where the last simple command of a command line starts, roughly. */
+static const char *
+bash_last(const char *cmd)
+{
+	const char *at = cmd, *p;
+	char quote = 0;
+
+	for (p = cmd; *p; p++) {
+		if (*p == '\\' && p[1] && quote != '\'')
+			p++;
+		else if (quote)
+			quote = *p == quote ? 0 : quote;
+		else if (*p == '\'' || *p == '"')
+			quote = *p;
+		else if (*p == '&' && ((p > cmd && p[-1] == '>') ||
+		    p[1] == '>'))
+			continue;	/* 2>&1 */
+		else if (strchr("|;&\n(", *p) && p[1 + strspn(p + 1,
+		    "|;&\n( \t")])
+			at = p + 1;
+	}
+	return at;
+}
+
+/* Takes the next word, as far as blanks part words. */
+static bool
+bash_word(const char **p, struct slice *word)
+{
+	*p += strspn(*p, " \t\n");
+	word->p = *p;
+	word->n = strcspn(*p, " \t\n|;&()<>");
+	*p += word->n;
+	return word->n > 0;
+}
+
+/* Whether status 1 of this command is an answer and no failure. */
+static bool
+bash_may_be_1(const char *cmd)
+{
+	static const char *const names[] = { "grep", "rg", "egrep", "fgrep",
+	    "find", "diff", "test", "[", NULL };
+	const char *p = bash_last(cmd), *slash;
+	struct slice w = { 0 };
+	size_t i;
+
+	while (bash_word(&p, &w) && memchr(w.p, '=', w.n))
+		continue;	/* VAR=value */
+	slash = w.n ? memrchr(w.p, '/', w.n) : NULL;
+	if (slash)
+		w = (struct slice){ slash + 1,
+		    w.n - (size_t)(slash + 1 - w.p) };
+	if (str_eq(w, "git") && bash_word(&p, &w))
+		return str_eq(w, "diff") || str_eq(w, "grep");
+	for (i = 0; names[i]; i++)
+		if (str_eq(w, names[i]))
+			return true;
+	return false;
+}
+
+/*--- where it stands -------------------------------------------------------*/
+
+static bool
+bash_is_allowed_dir(const struct run *r, const char *dir)
+{
+	size_t i;
+
+	for (i = 0; i < r->dirs.n; i++)
+		if (file_inside(r->dirs.v[i], dir))
+			return true;
+	return file_inside(r->start_dir, dir);
+}
+
+static void
+bash_move(struct run *r, const char *dir)
+{
+	char *old = r->cwd;
+
+	r->cwd = core_strdup(dir);
+	free(old);
+}
+
+/* Back to the start, and says so. */
+static void
+bash_reset(struct run *r, struct str *note)
+{
+	bash_move(r, r->start_dir);
+	str_addf(note, "\nShell cwd was reset to %s", r->cwd);
+}
+
+/* A folder that was deleted meanwhile cannot be stood in. */
+static void
+bash_check_cwd(struct run *r, struct str *note)
+{
+	if (!file_is_dir(r->cwd) || access(r->cwd, X_OK) < 0)
+		bash_reset(r, note);
+	else if (r->cwd_lost)
+		str_addf(note, "\nShell cwd was reset to %s", r->cwd);
+	r->cwd_lost = false;
+}
+
+/* Takes over the folder that the command ended in. */
+static void
+bash_follow(struct run *r, struct slice told, struct str *note)
+{
+	struct slice line = { 0 };
+	char *dir;
+
+	while (text_line(&told, &line))
+		continue;	/* the last one is it */
+	if (!line.p)
+		return;		/* killed, or exec: nothing is known */
+	dir = core_memdup(line.p, line.n);
+	if (!line.n) {
+		bash_reset(r, note);
+		r->cwd_lost = true;
+	} else if (conf_env_on("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")) {
+		if (strcmp(dir, r->start_dir))
+			bash_reset(r, note);
+	} else if (*dir == '/' && strcmp(dir, r->cwd)) {
+		if (bash_is_allowed_dir(r, dir))
+			bash_move(r, dir);
+		else
+			bash_reset(r, note);
+	}
+	free(dir);
+}
+
+/*
+ * A command that only shows one file counts as reading it: `cat f`,
+ * `head -n 9 f`, `sed -n 1,9p f`, `grep x f`.
+ */
+static void
+bash_note_read(struct run *r, const char *cmd, bool whole)
+{
+	static const char *const names[] = { "cat", "nl", "bat", "batcat",
+	    "head", "tail", "sed", "grep", "egrep", "fgrep", "rg", NULL };
+	const char *p = cmd;
+	struct slice w, first = { 0 }, last = { 0 };
+	size_t i, words, others = 0;
+	char *path;
+
+	if (cmd[strcspn(cmd, "|&;<>()$`\"\\\n*?[]{}~#!'")])
+		return;
+	for (words = 0; bash_word(&p, &w); words++) {
+		if (!words)
+			first = w;
+		else
+			others += w.p[0] != '-' && !isdigit(
+			    (unsigned char)w.p[0]);
+		last = w;
+	}
+	for (i = 0; names[i] && !str_eq(first, names[i]); i++)
+		continue;
+	if (!names[i] || words < 2 || last.p[0] == '-' ||
+	    others > (i < 7 ? 1u : 2u))
+		return;
+	path = core_memdup(last.p, last.n);
+	fs_seen_mark(r, path, i < 2 && words == 2 && whole ? FS_FULL :
+	    FS_RANGE);
+	free(path);
+}
+
+/*--- the tool --------------------------------------------------------------*/
+
+/* How long the command may take, in ms. */
+static int64_t
+bash_limit(const cJSON *in)
+{
+	int64_t usual = conf_env_int("BASH_DEFAULT_TIMEOUT_MS", 1, INT_MAX,
+	    BASH_TIMEOUT);
+	int64_t most = conf_env_int("BASH_MAX_TIMEOUT_MS", 1, INT_MAX,
+	    BASH_TIMEOUT_MAX);
+	int64_t ms = json_int(in, "timeout", 0);
+
+	if (most < usual)
+		most = usual;
+	return ms <= 0 ? usual : ms < most ? ms : most;
+}
+
+/* How many bytes of output are shown where all went well. */
+static size_t
+bash_shown(const struct run *r)
+{
+	int64_t n = conf_int(r->conf, "bashOutputMaxChars", 4000, 128000, 0);
+
+	if (!n)
+		n = conf_env_int("BASH_MAX_OUTPUT_LENGTH", 1000, 150000,
+		    LIM_RESULT);
+	return (size_t)n;
+}
+
+/* The shell's environment; the last place of each array stays NULL. */
+struct bash_env {
+	char text[2][64];
+	const char *set[6];
+	const char *unset[16];
+};
+
+static void
+bash_environment(const struct run *r, struct bash_env *env)
+{
+	/* Start-up files would run before the command and could print. */
+	static const char *const always[] = { "BASH_ENV", "ENV" };
+	static const char *const secret[] = { "ANTHROPIC_API_KEY",
+	    "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS",
+	    "ANTHROPIC_FOUNDRY_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN",
+	    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+	    "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
+	    "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_SECRET" };
+	size_t n = 0, k = 0;
+
+	memset(env, 0, sizeof(*env));
+	snprintf(env->text[0], sizeof(env->text[0]),
+	    "CLAUDE_CODE_SESSION_ID=%s", r->session);
+	snprintf(env->text[1], sizeof(env->text[1]), "CLAUDE_EFFORT=%.20s",
+	    r->effort ? r->effort : "");
+	env->set[n++] = "CLAUDECODE=1";
+	env->set[n++] = "CLAUDE_CODE_CHILD_SESSION=1";
+	env->set[n++] = "GIT_EDITOR=true";	/* nobody is there to edit */
+	env->set[n++] = env->text[0];
+	if (r->effort)
+		env->set[n++] = env->text[1];
+	memcpy(env->unset, always, sizeof(always));
+	k = LENGTH(always);
+	if (conf_env_on("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"))
+		memcpy(env->unset + k, secret, sizeof(secret));
+}
+
+/* What the result says before the output. */
+static void
+bash_verdict(const char *cmd, const struct proc_result *res, int64_t limit,
+    int code, struct tool_out *out)
+{
+	if (res->aborted) {
+		out->is_error = true;
+		str_adds(&out->text,
+		    "[Request interrupted by user for tool use]\n");
+	} else if (res->timed_out) {
+		out->is_error = true;
+		str_addf(&out->text, "Exit code %d\nCommand timed out after "
+		    "%gs and was ended, with all that it had started.\n",
+		    code ? code : 124, (double)limit / 1000);
+	} else if (code && !(code == 1 && bash_may_be_1(cmd))) {
+		out->is_error = true;
+		str_addf(&out->text, "Exit code %d\n", code);
+		if (WIFSIGNALED(res->status))
+			str_addf(&out->text, "(killed by signal %d)\n",
+			    WTERMSIG(res->status));
+	}
+}
+
+/* Puts the result together. */
+static void
+bash_report(struct run *r, const char *cmd, const struct proc_result *res,
+    int64_t limit, struct tool_out *out)
+{
+	int code = WIFSIGNALED(res->status) ? 128 + WTERMSIG(res->status) :
+	    WEXITSTATUS(res->status);
+	size_t at;
+
+	bash_verdict(cmd, res, limit, code, out);
+	at = out->text.len;
+	bash_output(res, out->is_error ? BASH_FAILED : bash_shown(r),
+	    &out->text);
+	if (code && !out->is_error)
+		str_addf(&out->text, "%s(exit code %d)",
+		    out->text.len ? "\n" : "", code);
+	else if (!out->text.len)
+		str_adds(&out->text, "(Bash completed with no output)");
+	else if (out->text.len == at)
+		str_cut(&out->text, at - 1);	/* nothing follows */
+	if (res->held)
+		str_adds(&out->text, "\n(A process that this command started "
+		    "is still running.)");
+}
+
+/* Remembers a group that still runs: the end of the run ends it. */
+static void
+bash_leave(struct run *r, pid_t group)
+{
+	if (!group)
+		return;
+	r->left = core_grow(r->left, r->nleft, &r->cap_left,
+	    sizeof(*r->left));
+	r->left[r->nleft++] = group;
+}
+
+static void
+bash_run(struct run *r, const cJSON *in, struct tool_out *out)
+{
+	const char *cmd = json_text(in, "command");
+	const cJSON *later = json_get(in, "run_in_background");
+	char sh[] = "sh", c[] = "-c", name[] = "bash", *script;
+	char *argv[7] = { 0 };
+	struct bash_shell shell;
+	struct bash_env env;
+	struct proc_job job = { .argv = argv, .env = env.set,
+	    .unset = env.unset, .timeout = bash_limit(in) };
+	struct proc_result res;
+	struct err e = { 0 };
+	struct str note;
+	size_t n = 0;
+
+	if (later && !cJSON_IsFalse(later)) {
+		tool_refuse(out, "Commands in the background are not available "
+		    "yet. Run it in the foreground, with a timeout.");
+		return;
+	}
+	if (!bash_find(&shell)) {
+		tool_refuse(out, "There is no shell on this machine.");
+		return;
+	}
+	str_init(&note, 0);
+	proc_result_init(&res);
+	script = bash_script(&shell);
+	argv[n++] = shell.path;
+	if (shell.busybox)
+		argv[n++] = sh;
+	argv[n++] = c;
+	argv[n++] = script;
+	argv[n++] = name;
+	argv[n++] = (char *)(uintptr_t)cmd;	/* exec does not change it */
+	bash_environment(r, &env);
+	bash_check_cwd(r, &note);
+	job.cwd = r->cwd;
+	job.report = shell.fd;
+	job.keep = BASH_RAW * bash_shown(r);
+	if (proc_run(&job, &res, &e) < 0) {
+		tool_refuse(out, "%s", e.msg);
+	} else {
+		bash_report(r, cmd, &res, job.timeout, out);
+		if (!out->is_error)
+			bash_note_read(r, cmd, !res.dropped && res.out.len <=
+			    bash_shown(r));
+		bash_follow(r, str_slice(&res.report), &note);
+		str_addl(&out->text, str_slice(&note));
+		bash_leave(r, res.left);
+	}
+	proc_result_clear(&res);
+	str_clear(&note);
+	free(script);
+	free(shell.path);
+}
+
+static const struct tool bash_tool = {
+	.name = "Bash",
+	.desc = "Runs a shell command; stdout and stderr come back together. "
+	    "The working folder carries over to the next command, variables "
+	    "do not. There is no terminal and no input; long output is cut in "
+	    "the middle. For files prefer Read, Edit, Glob and Grep.",
+	.schema = "{\"type\":\"object\",\"properties\":{"
+	    "\"command\":{\"type\":\"string\"},"
+	    "\"timeout\":{\"type\":\"number\",\"description\":"
+	    "\"Milliseconds; default 120000, at most 600000\"},"
+	    "\"description\":{\"type\":\"string\",\"description\":"
+	    "\"What it does, in a few words\"}},"
+	    "\"required\":[\"command\"],\"additionalProperties\":false}",
+	.extra = "run_in_background dangerouslyDisableSandbox",
+	.flags = TOOL_ASYNC_OK | TOOL_BARE,
+	.subject = SUBJECT_COMMAND,
+	.subject_key = "command",
+	.run = bash_run,
+	.usable = bash_usable
+};
+/*=== [plan] TodoWrite =======================================================
+ * uses: core str json tool
+ *
+ * The list is the model's own: each call brings all of it and replaces what
+ * was there.
+ *==========================================================================*/
+
+static void
+plan_run(struct run *r, const cJSON *in, struct tool_out *out)
+{
+	const cJSON *todos = json_get(in, "todos"), *one;
+	size_t open = 0;
+
+	cJSON_ArrayForEach(one, todos)
+		open += strcmp(json_text(one, "status"), "completed") != 0;
+	cJSON_Delete(r->todos);
+	r->todos = NULL;
+	/* All done: the next list starts anew. */
+	if (open && !(r->todos = cJSON_Duplicate(todos, true)))
+		core_die("out of memory");
+	str_adds(&out->text, "Todos have been modified successfully. Keep the "
+	    "list up to date as you go, and continue with the next item.");
+}
+
+static const struct tool plan_todo = {
+	.name = "TodoWrite",
+	.desc = "Replaces the to-do list, for work of several steps. One task "
+	    "is in_progress at a time; mark each completed as soon as it is.",
+	.schema = "{\"type\":\"object\",\"properties\":{"
+	    "\"todos\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
+	    "\"properties\":{"
+	    "\"content\":{\"type\":\"string\",\"description\":"
+	    "\"Run the tests\"},"
+	    "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
+	    "\"in_progress\",\"completed\"]},"
+	    "\"activeForm\":{\"type\":\"string\",\"description\":"
+	    "\"Running the tests\"}},"
+	    "\"required\":[\"content\",\"status\",\"activeForm\"],"
+	    "\"additionalProperties\":false}}},"
+	    "\"required\":[\"todos\"],\"additionalProperties\":false}",
+	.flags = TOOL_ASYNC_OK | TOOL_FREE,
+	.subject = SUBJECT_NONE,
+	.run = plan_run
 };
 /*=== [out] text and json results; progress on a terminal ====================
  * uses: core str err log text json io perm model api
@@ -12723,6 +22085,7 @@ loop_worker(void *arg, int fd)
 	struct str body, seen;
 	int ret;
 
+	r->nleft = 0;
 	j->tool->run(r, j->input, &j->out);
 	str_init(&body, 0);
 	str_init(&seen, 0);
@@ -12734,6 +22097,7 @@ loop_worker(void *arg, int fd)
 	json_put_bool(&body, "is_error", j->out.is_error);
 	fs_seen_export(r, &seen);
 	json_put_raw(&body, "seen", str_slice(&seen));
+	json_put_int(&body, "left", r->nleft ? r->left[r->nleft - 1] : 0);
 	str_addc(&body, '}');
 	ret = child_send(fd, CHILD_RESULT, str_slice(&body), NULL);
 	str_clear(&body);
@@ -12747,6 +22111,7 @@ loop_collect(struct run *r, struct loop_job *j, const struct child *c)
 {
 	struct slice raw = str_slice(&c->result), v;
 	char how[48];
+	int64_t left;
 	cJSON *seen;
 
 	j->ready = true;
@@ -12760,6 +22125,8 @@ loop_collect(struct run *r, struct loop_job *j, const struct child *c)
 	if (json_raw_string(raw, "blocks", &v))
 		json_unescape(v, &j->out.blocks);
 	j->out.is_error = json_raw(raw, "is_error", &v) && str_eq(v, "true");
+	if (json_raw(raw, "left", &v) && text_int(v, 1, INT_MAX, &left))
+		bash_leave(r, (pid_t)left);
 	if (json_raw(raw, "seen", &v) && (seen = json_parse(v, NULL))) {
 		fs_seen_import(r, seen);
 		cJSON_Delete(seen);
@@ -13075,11 +22442,13 @@ loop_run(struct run *r, const char *prompt, struct loop_result *res)
 	}
 	loop_progress(r, NULL);
 	io_limit(IO_FOREVER);
+	proc_end_groups(r->left, r->nleft);
+	r->nleft = 0;
 	str_clear(&l.earlier);
 }
 
 /*=== [main] tools, options, sub-commands, exit statuses =====================
- * uses: core arena str err log text json sig io file proc tls conf model def perm msg api sess tool fs find bash plan out child loop
+ * uses: core arena str err log text json sig io file proc tls conf model def perm msg api sess tool fs find grep bash plan out child loop
  *
  * The only place that knows all tools.  Options, sub-commands and exit
  * statuses are tables; --help is made from them.
@@ -13090,7 +22459,7 @@ static const struct tool *const main_tools[] = {
 	&bash_tool,
 	&fs_edit,
 	&find_glob,
-	&find_grep,
+	&grep_tool,
 	&fs_read,
 	&plan_todo,
 	&fs_write,
@@ -13458,27 +22827,17 @@ main_agent(struct main_app *a, struct err *e)
 {
 	const char *name = a->opts.agent;
 	struct run *r = &a->run;
-	struct str names;
-	size_t i;
 
 	if (!name)
 		name = conf_text(&a->conf, "agent");
 	if (!name || r->def)
 		return 0;
 	r->def = def_find(&a->defs, name);
-	if (r->def) {
-		r->agent = r->def->name;
-		return 0;
-	}
-	str_init(&names, 0);
-	for (i = 0; i < a->defs.n; i++)
-		if (a->defs.list[i].active)
-			str_addf(&names, "%s%s", names.len ? ", " : "",
-			    a->defs.list[i].name);
-	err_set(e, ERR_USAGE, "--agent '%.80s' not found. Available agents: "
-	    "%s", name, names.p);
-	str_clear(&names);
-	return -1;
+	if (!r->def)
+		return def_missing(&a->defs, name, e);
+	r->agent = r->def->name;
+	def_warn(r->def);
+	return 0;
 }
 
 /* The mode: option, then the agent's, then the settings'. */
@@ -13548,8 +22907,7 @@ main_system(struct main_app *a, struct err *e)
 	    o->system_prompt_file, e)))
 		return -1;
 	if (!text)
-		text = r->def ? r->def->prompt : def_default_prompt(
-		    a->conf.bare);
+		text = r->def ? r->def->prompt : def_default_prompt(&a->defs);
 	str_init(&s, 0);
 	str_adds(&s, text);
 	more = o->append_system_prompt;
@@ -13671,6 +23029,7 @@ main_close(struct main_app *a)
 		free(r->uses[i].model);
 	free(r->uses);
 	free(r->tools);
+	free(r->left);
 	free(r->start_dir);
 	free(r->cwd);
 	free(r->git_root);
@@ -13934,10 +23293,12 @@ main_command_agents(struct main_app *a, struct err *e)
 	if (main_load(a, e) < 0)
 		return EXIT_USAGE;
 	str_init(&s, 0);
-	if (a->opts.json)
+	if (a->opts.json) {
 		def_print_json(&a->defs, &s);
-	else
+		def_warn_all(&a->defs);
+	} else {
 		def_print(&a->defs, &s);
+	}
 	status = main_write(str_slice(&s));
 	str_clear(&s);
 	return status;

@@ -25,8 +25,8 @@
  *               SIGTERM and SIGHUP to the program, which may call sa_stop()
  *               from its handlers.
  *   Processes   tools run in child processes in groups of their own; none is
- *               left when sa_run() returns, but for what a command put into
- *               the background on purpose.
+ *               left when sa_run() returns, also not what a command put into
+ *               the background (but for one that made a session of its own).
  *   Environment settings files, ANTHROPIC_* and the other variables of the
  *               README count as for the command.  A settings file's `env`
  *               block is put into this process's environment.

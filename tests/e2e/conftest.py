@@ -63,7 +63,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def binary(request):
     if not os.access(request.param, os.X_OK):
-        pytest.skip("no program at %s" % request.param)
+        pytest.fail("no program at %s" % request.param)
     return request.param
 
 
@@ -197,6 +197,7 @@ class Runner:
         self.api = None
         self.procs = []
         self.tmp_may_stay = False
+        self.processes_may_stay = False
         self.env = {
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "HOME": self.home, "TMPDIR": self.tmpdir, "LANG": "C.UTF-8",
@@ -355,9 +356,14 @@ class Runner:
         while True:
             left = marked(self.mark)
             orphans = adopted(known)
-            if not left and not orphans or time.monotonic() > end:
+            if not left and not orphans or self.processes_may_stay \
+                    or time.monotonic() > end:
                 break
             time.sleep(0.01)
+        if self.processes_may_stay:
+            for pid in set(orphans) | {pid for pid, _ in left}:
+                os.kill(pid, signal.SIGKILL)
+            left, orphans = [], []
         for pid, cmd in left:
             problems.append("left running: %d %r" % (pid, cmd))
         for pid in set(orphans) | {pid for pid, _ in left}:

@@ -99,6 +99,8 @@ def test_deleted_start_folder(fake, sub):
 ])
 def test_background_child_does_not_hold_the_call(fake, sub, command):
     """B12.  What is left is ended with the run (the fixture looks)."""
+    # A session of its own is a daemon on purpose.
+    sub.processes_may_stay = command.startswith("setsid")
     start = time.monotonic()
     t, error = run(fake, sub, command, "--timeout", "25")
     assert time.monotonic() - start < 15
@@ -223,7 +225,7 @@ def test_no_zombies_are_kept(fake, sub):
                             "read x < $p/stat 2>/dev/null && echo \"$x\"; "
                             "done | grep -c \") Z $PPID \"")), turn("done")])
     assert sub("-p", "go", *ALLOW).status == 0
-    assert api.requests[4].result_text() in ("0", "Exit code 1\n0")
+    assert api.requests[4].result_text() .startswith("0")
 
 
 def test_limits_and_priority_are_the_users(fake, sub):

@@ -21,13 +21,13 @@ You write notes.
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """The example as a C programmer builds it, against the debug libraries."""
+    """The example as a C programmer builds it, with the sanitizers on."""
     out = str(tmp_path_factory.mktemp("embed") / "example")
-    libs = sorted(glob.glob(os.path.join(ROOT, "build/debug/lib/*.a")))
-    assert libs, "./build.sh debug makes the libraries"
+    libs = sorted(glob.glob(os.path.join(ROOT, "build/asan/lib/*.a")))
+    assert libs, "./build.sh asan makes the libraries"
     subprocess.run(
         ["gcc", "-std=gnu11", "-O0", "-g", "-w", "-DSA_LIBRARY",
-         "-fsanitize=undefined", "-I" + ROOT, "-I" + ROOT + "/build/gen",
+         "-fsanitize=address,undefined", "-I" + ROOT, "-I" + ROOT + "/build/gen",
          "-I" + ROOT + "/build/inc", "-o", out,
          ROOT + "/tests/embed/example.c", ROOT + "/subagent.c"] + libs +
         ["-lm"], check=True)

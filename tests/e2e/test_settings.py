@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from helpers import git, turn
+from helpers import bash, git, turn
 
 TOUCH = ("Bash", '{"command":"touch x"}')
 USER, PROJECT, LOCAL = "user", "project", "local"
@@ -41,7 +41,7 @@ def trust(sub, path=None, **more):
 
 def permit(sub, *args, call=TOUCH, **kw):
     """(decision, rule, stderr) of one question."""
-    r = sub("permit", "--json", *args, *call, **kw)
+    r = sub("permit", "--json", *call, *args, **kw)
     assert r.status in (0, 3, 4), r
     v = r.json
     assert r.status == {"allow": 0, "ask": 3, "deny": 4}[v["decision"]]
@@ -62,7 +62,7 @@ def first_text(b):
 
 def refused(sub, *args, **kw):
     """stderr of a run that must not start."""
-    r = sub("permit", "--json", *args, *TOUCH, **kw)
+    r = sub("permit", "--json", *TOUCH, *args, **kw)
     assert (r.status, r.out) == (2, b""), r
     assert r.err.count(b"\n") == 1, r
     return r.err.decode()
@@ -286,16 +286,15 @@ def test_env_block(fake, sub):
     api = fake([turn("here")])
     settings(sub, PROJECT, {"env": {
         "ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "http_proxy": "x://y",
-        "ANTHROPIC_MODEL": "m-env"}})
+        "ANTHROPIC_MODEL": "claude-opus-5"}})
     r = sub("-p", "hi")
     assert (r.out, r.status) == (b"here\n", 0)
     assert b"env.ANTHROPIC_BASE_URL is not used" in r.err
     assert b"env.http_proxy is not used" in r.err
-    assert api.requests[0].json["model"] == "m-env"
+    assert api.requests[0].json["model"] == "claude-opus-5"
 
 
 def test_env_block_reaches_commands(fake, sub):
-    from helpers import bash
     settings(sub, USER, {"env": {"SETTING_A": "from settings",
                                  "SETTING_N": 7, "SETTING_B": ""}})
     api = fake([turn(bash("echo \"$SETTING_A|$SETTING_N|$INHERITED\"")),
@@ -415,7 +414,7 @@ def test_managed(sub):
     deny = json.dumps(rules(deny=["Bash(touch *)"]))
     settings(sub, LOCAL, rules(allow=["Bash(touch *)"]))
     p = run({"managed-settings.d/a.json": deny}, "permit", "--json",
-            "--setting-sources", "", "--allowedTools", "Bash", *TOUCH)
+            *TOUCH, "--setting-sources", "", "--allowedTools", "Bash")
     assert p.returncode == 4, p
     p = run({"managed-settings.json":
              '{"allowManagedPermissionRulesOnly": true}'},

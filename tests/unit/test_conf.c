@@ -335,6 +335,10 @@ test_strict_types(void **state)
 	place_write(USER, "{\n \"permissions\": {\n  \"deny\": 3}}");
 	HAS(refused(), "settings.json:3:11: permissions.deny: a list of text "
 	    "expected, not a number");
+	place_write(USER, "{\"permissions\": {\"defaultMode\": \"plna\"}}");
+	HAS(refused(), "or bypassPermissions expected, not plna; ");
+	place_write(USER, "{\"permissions\": {\"deny\": \"x\"}}");
+	HAS(refused(), "a list of text expected, not text; ");
 }
 
 /* What does not restrict only loses that key, with one warning. */
@@ -502,6 +506,31 @@ test_rules(void **state)
 	assert_int_equal(rule("c2")->list, CONF_DENY);
 	assert_int_equal(rule("c2")->level, CONF_CLI);
 	conf_clear(&conf);
+}
+
+/* --settings <(program) */
+static void
+test_flag_pipe(void **state)
+{
+	static const char text[] = "{\"model\":\"p\"}";
+	char path[32];
+	int p[2];
+
+	(void)state;
+	assert_int_equal(pipe(p), 0);
+	assert_int_equal(write(p[1], text, strlen(text)), strlen(text));
+	close(p[1]);
+	snprintf(path, sizeof(path), "/dev/fd/%d", p[0]);
+	opts.settings = path;
+	quiet_load();
+	assert_string_equal(conf_text(&conf, "model"), "p");
+	conf_clear(&conf);
+	HAS(refused(), "is empty");
+	close(p[0]);
+	opts.settings = "/dev/zero";
+	HAS(refused(), "larger than");
+	opts.settings = ".";
+	HAS(refused(), "cannot read");
 }
 
 static void
@@ -1076,6 +1105,7 @@ main(void)
 		T(test_strict_types), T(test_loose_types),
 		T(test_unknown_is_quiet), T(test_mark_and_size),
 		T(test_unreadable), T(test_rules), T(test_flag),
+		T(test_flag_pipe),
 		T(test_untrusted), T(test_state_file), T(test_env),
 		T(test_env_words), T(test_modes), T(test_managed),
 		T(test_own_only), T(test_sandbox), T(test_bare),

@@ -274,6 +274,9 @@ test_permitted(void **state)
 	/* an id: the parent's */
 	assert_string_equal(resolved("claude-fable-5", "claude-haiku-4-5"),
 	    "claude-haiku-4-5");
+	/* a parent that may not be used itself is no way out */
+	assert_string_equal(resolved("claude-fable-5", "claude-opus-5"),
+	    "claude-opus-4-8");
 	/* nobody to inherit from: something permitted, and said so */
 	assert_string_equal(mainly(NULL), "claude-opus-4-8");
 	assert_int_equal(place_count(place.err, "warning"), 1);
