@@ -9,16 +9,17 @@
  *  [str]    260 growing bytes with a stated maximum; lists of strings
  *  [err]     80 what failed first, with context added on the way up
  *  [log]    230 warnings, debug log, redaction of secrets
- *  [text]   420 UTF-8, lines, globs, gitignore patterns
+ *  [text]   500 UTF-8, lines, globs, gitignore patterns
  *  [json]   620 checks, getters, raw slices, writing
  *  [yaml]   480 frontmatter to JSON, strictly and then leniently
  *  [sig]    170 flags set by signals, and the pipe that wakes the wait
  *  [io]     200 full reads and writes, and the only wait
  *  [file]   480 reading, replacing, walking, resolving, containing
  *  [proc]   480 child processes: fork, run, cap, time out, kill, reap
- *  [tls]    900 TLS 1.2 over a descriptor; trust anchors
- *  [http]  1300 look-up, proxy, HTTP/1.1, keep-alive, what may be retried
- *  [sse]    150 server-sent events out of bytes
+ *  [dns]    600 host names to addresses, without musl's gaps
+ *  [tls]   1300 TLS 1.2 over a descriptor; trust anchors
+ *  [http]  1600 proxy, HTTP/1.1, keep-alive, what may be retried
+ *  [sse]    160 server-sent events out of bytes
  *  [conf]   800 settings, environment and flags, merged, with their origin
  *  [model]  300 aliases, windows, prices, effort: one table
  *  [def]   1000 agent definitions and where they come from
@@ -27,11 +28,11 @@
  *  [msg]    600 the conversation as frozen bytes; marks; pairs
  *  [api]    900 request out, stream in, retry, fall back, count
  *  [sess]   250 transcripts
- *  [tool]   500 look-up, filter, input checks, result limits
- *  [fs]     700 Read, Write, Edit
+ *  [tool]   600 look-up, filter, input checks, result limits
+ *  [fs]    1250 Read, Write, Edit
  *  [find]   800 Glob, and the walk that Grep shares
  *  [grep]  1600 Grep
- *  [bash]   300 Bash
+ *  [bash]   650 Bash
  *  [plan]   100 TodoWrite
  *  [out]    500 text and json results; progress on a terminal
  *  [child]  300 work in a forked process, framed answers
@@ -50,7 +51,6 @@
 #include <limits.h>
 #include <math.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -263,7 +263,7 @@ struct tool {
 	const char *name;
 	const char *desc;
 	const char *schema;	/* JSON text of input_schema */
-	const char *extra;	/* members taken beside those, blank-separated */
+	const char *extra;	/* names of members taken beside those */
 	unsigned flags;
 	enum tool_subject subject;
 	const char *subject_key;
@@ -1236,7 +1236,7 @@ log_open(const char *path, struct err *e)
 }
 
 /*=== [text] UTF-8, lines, globs, gitignore patterns =========================
- * uses: core str
+ * uses: str
  *
  * Everything works on bytes that may be anything.  The work of a match is
  * bounded by the product of the two lengths, whatever the pattern.
@@ -1282,10 +1282,19 @@ static bool
 text_utf8_is(struct slice s)
 {
 	size_t i, k;
+	uint64_t word;
 
-	for (i = 0; i < s.n; i += k)
-		if (!(k = text_utf8(s.p + i, s.n - i)))
+	for (i = 0; i < s.n; i += k) {
+		/* Most text is ASCII: eight bytes at a time. */
+		for (; s.n - i >= sizeof(word); i += sizeof(word)) {
+			memcpy(&word, s.p + i, sizeof(word));
+			if (word & 0x8080808080808080u)
+				break;
+		}
+		k = text_utf8(s.p + i, s.n - i);
+		if (!k && i < s.n)
 			return false;
+	}
 	return true;
 }
 
@@ -2197,18 +2206,6 @@ json_put_raw(struct str *out, const char *key, struct slice raw)
 	str_addl(out, raw);
 }
 
-/* A parsed value printed again: only for what is ours. */
-static void
-json_put_tree(struct str *out, const cJSON *v)
-{
-	char *s = cJSON_PrintUnformatted(v);
-
-	if (!s)
-		core_die("out of memory");
-	json_fix(str_of(s), out);
-	free(s);
-}
-
 /* Walks the members or elements of one checked raw container. */
 struct json_iter {
 	struct json_scan s;
@@ -2501,11 +2498,21 @@ yaml_is_cut(struct yaml_build *b, const yaml_event_t *ev)
 	    text_trim(line).p[0] == '#';
 }
 
+/* Takes a key of the root and its value (owned); what it was before goes. */
+static void
+yaml_add(struct yaml *y, const char *key, cJSON *v, int line)
+{
+	if (cJSON_GetObjectItemCaseSensitive(y->root, key))
+		yaml_note(&y->twice, key);
+	yaml_set(y->root, key, yaml_new(v));
+	yaml_set(y->lines, key, yaml_new(cJSON_CreateNumber(line)));
+}
+
 /* Puts v (owned) where the next value belongs. */
 static int
 yaml_put(struct yaml_build *b, cJSON *v, size_t line)
 {
-	cJSON *top = b->depth ? b->stack[b->depth - 1] : NULL, *at;
+	cJSON *top = b->depth ? b->stack[b->depth - 1] : NULL;
 
 	yaml_new(v);
 	if (!top) {
@@ -2518,13 +2525,10 @@ yaml_put(struct yaml_build *b, cJSON *v, size_t line)
 			core_die("out of memory");
 		return 0;
 	}
-	if (b->depth == 1) {
-		if (cJSON_GetObjectItemCaseSensitive(top, b->key))
-			yaml_note(&b->y->twice, b->key);
-		at = yaml_new(cJSON_CreateNumber(b->line + (int)b->key_line));
-		yaml_set(b->y->lines, b->key, at);
-	}
-	yaml_set(top, b->key, v);
+	if (b->depth == 1)
+		yaml_add(b->y, b->key, v, b->line + (int)b->key_line);
+	else
+		yaml_set(top, b->key, v);
 	free(b->key);
 	b->key = NULL;
 	return 0;
@@ -2633,6 +2637,82 @@ yaml_complain(struct yaml_build *b)
 }
 
 /*
+ * A value on its line that cannot mean anything but itself: plain, begun by
+ * a letter or figure, or in double quotes without escapes.  NULL: ask libyaml.
+ */
+static cJSON *
+yaml_simple_value(struct slice s)
+{
+	bool quoted = s.n > 1 && s.p[0] == '"' && s.p[s.n - 1] == '"';
+	char *text;
+	cJSON *v;
+	size_t i, k;
+
+	if (quoted)
+		s = (struct slice){ s.p + 1, s.n - 2 };
+	else if (!s.n || (!isalnum((unsigned char)s.p[0]) &&
+	    (unsigned char)s.p[0] < 0x80))
+		return NULL;
+	for (i = 0; i < s.n; i += k) {
+		unsigned char c = (unsigned char)s.p[i];
+
+		k = text_utf8(s.p + i, s.n - i);
+		/* Control characters, and what YAML takes for line ends. */
+		if (!k || c < 32 || c == 127 || c == 0xef ||
+		    (c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0) ||
+		    (c == 0xe2 && s.p[i + 1] == '\200'))
+			return NULL;
+		if (quoted ? c == '"' || c == '\\' : (c == ':' &&
+		    (i + 1 == s.n || s.p[i + 1] == ' ')) ||
+		    (c == '#' && s.p[i - 1] == ' '))
+			return NULL;
+	}
+	text = core_memdup(s.p, s.n);
+	v = quoted ? cJSON_CreateString(text) : yaml_plain(text);
+	free(text);
+	return yaml_new(v);
+}
+
+/*
+ * Most headers are `key: value` lines with nothing special in them.  Those
+ * are read here, without the 64 KiB of buffers that libyaml takes for each
+ * file; the result is the same.  false: it is not that simple.
+ */
+static bool
+yaml_simple(struct slice rest, int line, struct yaml *y)
+{
+	struct slice l;
+	char key[64];
+	cJSON *v;
+	size_t n, i, keys = 0;
+
+	y->root = yaml_new(cJSON_CreateObject());
+	y->lines = yaml_new(cJSON_CreateObject());
+	for (; text_line(&rest, &l); line++) {
+		while (l.n && l.p[l.n - 1] == ' ')
+			l.n--;
+		if (!l.n)
+			continue;
+		for (n = 0; n < l.n && (isalnum((unsigned char)l.p[n]) ||
+		    l.p[n] == '_' || l.p[n] == '-');)
+			n++;
+		if (!n || n >= sizeof(key) || n + 2 >= l.n || l.p[n] != ':' ||
+		    l.p[n + 1] != ' ' || !isalpha((unsigned char)l.p[0]) ||
+		    ++keys > YAML_STRAY)
+			return false;
+		memcpy(key, l.p, n);
+		key[n] = 0;
+		for (i = n + 1; l.p[i] == ' ';)
+			i++;
+		v = yaml_simple_value((struct slice){ l.p + i, l.n - i });
+		if (!v)
+			return false;
+		yaml_add(y, key, v, line);
+	}
+	return true;
+}
+
+/*
  * Reads one strict document; `line` is that of its first line in the file.
  * y is filled (for yaml_clear) also on failure, with y->line.
  */
@@ -2646,10 +2726,14 @@ yaml_read(struct slice text, int line, struct yaml *y, struct err *e)
 
 	yaml_clear(y);
 	y->line = line;
-	y->lines = yaml_new(cJSON_CreateObject());
 	if (text.n > YAML_MAX)
 		return err_set(e, ERR_LIMIT, "a header of more than %u bytes",
 		    YAML_MAX);
+	if (yaml_simple(text, line, y))
+		return 0;
+	yaml_clear(y);
+	y->line = line;
+	y->lines = yaml_new(cJSON_CreateObject());
 	if (yaml_is_deep(text))
 		return err_set(e, ERR_PARSE, "nested too deeply");
 	if (!yaml_parser_initialize(&b.parser))
@@ -3986,6 +4070,7 @@ file_home(void)
  * only pids that were not reaped yet are ever signalled.
  *==========================================================================*/
 
+#define PROC_PATH "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 #define PROC_GRACE 2000		/* ms between TERM and KILL */
 #define PROC_LINGER 200		/* ms that a leftover writer may still talk */
 
@@ -4167,9 +4252,9 @@ struct proc_job {
 	size_t keep;			/* bytes of output kept: half of it
 					   from the head, half from the tail */
 	int64_t timeout;		/* ms; IO_FOREVER */
-	bool split_err;			/* stderr apart (to `err`), else merged */
-	int report;			/* descriptor of the program whose output
-					   goes to `report`; 0: none */
+	bool split_err;			/* stderr apart, to `err` */
+	int report;			/* a descriptor of the program: what it
+					   writes is the report; 0: none */
 };
 
 #define PROC_REPORT (2 * PATH_MAX)	/* bytes of a report that are kept */
@@ -4503,7 +4588,8 @@ proc_end_groups(const pid_t *groups, size_t n)
 static char *
 proc_find(const char *name)
 {
-	struct slice path = str_of(getenv("PATH")), dir;
+	const char *set = getenv("PATH");
+	struct slice path = str_of(set ? set : PROC_PATH), dir;
 	char *full, *d;
 
 	if (strchr(name, '/'))
@@ -5907,9 +5993,9 @@ tls_say_dates(const struct tls_x509 *x, struct str *out)
 			continue;
 		str_adds(out, "the certificate of '");
 		tls_dn_text(c.subject, out);
-		str_addf(out, "' %s on %.4s-%.2s-%.2s; today is %.4s-%.2s-%.2s"
+		str_addf(out, "' %s %.4s-%.2s-%.2s; today is %.4s-%.2s-%.2s"
 		    " by this machine's clock",
-		    late ? "ended" : "is only valid from",
+		    late ? "has expired on" : "is not valid before",
 		    late ? until : from, (late ? until : from) + 4,
 		    (late ? until : from) + 6, now, now + 4, now + 6);
 		return;
@@ -6185,28 +6271,26 @@ tls_pump(struct tls *t, struct err *e)
 {
 	br_ssl_engine_context *eng = &t->ssl.eng;
 	struct err local = { 0 };
-	bool out = true, in = true;
 	unsigned st;
+	bool moved;
 	int code;
 
 	if (t->pid != core.pid)
 		BUG("a TLS connection is used in another process");
 	t->want = 0;
-	while (out || in) {
+	do {
+		moved = false;
 		st = br_ssl_engine_current_state(eng);
-		if (st & BR_SSL_CLOSED)
-			break;
-		out = out && (st & BR_SSL_SENDREC) && !t->out_errno &&
-		    tls_step_out(t);
+		if ((st & BR_SSL_SENDREC) && !t->out_errno &&
+		    !(t->want & POLLOUT))
+			moved |= tls_step_out(t);
 		st = br_ssl_engine_current_state(eng);
-		in = in && (st & BR_SSL_RECVREC) && !(st & BR_SSL_RECVAPP) &&
-		    !t->in_end && tls_step_in(t, &local);
-		if (local.code) {
-			if (e && !e->code)
-				*e = local;
-			return -1;
-		}
-	}
+		if ((st & BR_SSL_RECVREC) && !(st & BR_SSL_RECVAPP) &&
+		    !t->in_end && !(t->want & POLLIN))
+			moved |= tls_step_in(t, &local);
+		if (local.code)
+			return err_set(e, local.code, "%s", local.msg);
+	} while (moved);
 	code = br_ssl_engine_last_error(eng);
 	return code ? tls_fault(t, code, e) : 0;
 }
@@ -6216,6 +6300,13 @@ static short
 tls_events(const struct tls *t)
 {
 	return t->want ? t->want : POLLIN;
+}
+
+/* Whether tls_recv() has something without any waiting. */
+static bool
+tls_has_data(const struct tls *t)
+{
+	return br_ssl_engine_current_state(&t->ssl.eng) & BR_SSL_RECVAPP;
 }
 
 /* Whether the handshake is done; closing counts as done. */
@@ -6306,7 +6397,7 @@ tls_recv(struct tls *t, void *buf, size_t max, struct err *e)
 
 	for (tries = 0; tries < 2; tries++) {
 		p = br_ssl_engine_recvapp_buf(eng, &n);
-		if (p && n) {
+		if (p) {
 			n = n < max ? n : max;
 			memcpy(buf, p, n);
 			br_ssl_engine_recvapp_ack(eng, n);
@@ -6373,8 +6464,8 @@ tls_close(struct tls *t)
 	t->fd = -1;
 }
 
-/*=== [http] look-up, proxy, HTTP/1.1, keep-alive, what may be retried =======
- * uses: core str err log text sig io dns tls
+/*=== [http] proxy, HTTP/1.1, keep-alive, what may be retried ================
+ * uses: core str err log text io dns tls
  *
  * A client with one connection that it keeps.  Every wait has a limit and
  * ends with a stop signal.  While a request goes out an answer is already
@@ -6818,16 +6909,6 @@ http_drop(struct http *h)
 	h->at = 0;
 }
 
-/* For a forked child, or in a hurry: no good-bye to the other side. */
-static void
-http_abandon(struct http *h)
-{
-	if (h->fd >= 0 && h->pid == core.pid)
-		close(h->fd);
-	h->fd = -1;
-	http_drop(h);
-}
-
 static void
 http_free(struct http *h)
 {
@@ -7004,6 +7085,9 @@ http_wait(struct http *h, bool sending, int64_t limit, struct err *e)
 	    (short)(POLLIN | (sending ? POLLOUT : 0));
 	int r;
 
+	/* Sending may have taken an answer in as well. */
+	if (h->secure && tls_has_data(h->tls))
+		return 1;
 	limit = io_sooner(limit, h->deadline);
 	r = io_wait1(h->fd, events, limit, e);
 	if (r == 0)
@@ -7923,7 +8007,7 @@ http_done(struct http *h)
 }
 
 /*=== [sse] server-sent events out of bytes ==================================
- * uses: core str err
+ * uses: str err
  *
  * A pure function of the bytes: however they are split, the same events
  * come out.  Letters cut by a read stay bytes until their line is whole.
@@ -10710,11 +10794,13 @@ def_servers(const cJSON *v)
 	cJSON_ArrayForEach(item, all) {
 		one = yaml_new(cJSON_Duplicate(item, true));
 		if (cJSON_IsObject(v)) {
-			one = yaml_new(cJSON_CreateObject());
-			cJSON_AddItemToObject(one, item->string,
-			    yaml_new(cJSON_Duplicate(item, true)));
+			cJSON_AddItemToArray(list,
+			    yaml_new(cJSON_CreateObject()));
+			cJSON_AddItemToObject(list->child->prev, item->string,
+			    one);
+		} else {
+			cJSON_AddItemToArray(list, one);
 		}
-		cJSON_AddItemToArray(list, one);
 	}
 	return list;
 }
@@ -11076,32 +11162,32 @@ def_load_json(struct defs *all, struct slice text, const char *path,
 	return r;
 }
 
-/* --agents: JSON where it starts with a brace, else the name of a file. */
+/* --agents: JSON where it starts as such, else the name of a file. */
 static int
 def_load_flag(struct defs *all, const struct conf *c, size_t scope,
     struct err *e)
 {
 	const char *given = c->opts->agents;
 	struct slice text = text_trim(str_of(given));
+	struct err why = { 0 };
 	char *path;
 	struct str s;
 	int r;
 
 	if (!given)
 		return 0;
-	if (text.n && text.p[0] == '{')
+	if (text.n && (text.p[0] == '{' || text.p[0] == '['))
 		return def_load_json(all, text, NULL, scope, e);
 	if (!text.n)
 		return err_set(e, ERR_USAGE,
 		    "--agents: JSON or the name of a file expected");
 	str_init(&s, 0);
 	path = file_join(c->start_dir, given);
-	r = file_read(path, LIM_SETTINGS, &s, e);
-	if (!r)
+	if (file_read(path, LIM_SETTINGS, &s, &why) < 0)
+		r = err_set(e, ERR_USAGE, "--agents: %s", why.msg);
+	else
 		r = def_load_json(all, str_slice(&s), arena_strdup(
 		    &all->arena, path), scope, e);
-	else
-		err_wrap(e, "--agents");
 	free(path);
 	str_clear(&s);
 	return r;
@@ -11115,7 +11201,7 @@ struct def_walk {
 	const char *source;
 	size_t scope;
 	struct strv files;
-	struct strv faults;	/* path, then why: in pairs */
+	struct strv faults;	/* a path, and behind its zero why */
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -11127,8 +11213,12 @@ struct def_walk {
 static void
 def_fault(struct def_walk *w, const char *path, const char *why)
 {
-	str_list_adds(&w->faults, path);
-	str_list_adds(&w->faults, why);
+	struct str s;
+
+	str_init(&s, 0);
+	str_add(&s, path, strlen(path) + 1);
+	str_adds(&s, why);
+	str_list_take(&w->faults, str_detach(&s));
 }
 
 /* Whether the folder was not seen before. */
@@ -11156,42 +11246,50 @@ def_enter(struct def_walk *w, const char *path, const struct stat *st)
 	return true;
 }
 
-/* Collects the *.md files below a folder.  recursion: DEF_DEPTH */
+static void def_find_files(struct def_walk *w, const char *dir,
+    int depth);	/* recursion */
+
+/* One entry of a folder; `path` is owned. */
+static void
+def_find_entry(struct def_walk *w, char *path, unsigned char type, int depth)
+{
+	bool md = str_ends(path, ".md");
+	struct stat st = { .st_mode = S_IFREG };
+
+	/* Links count as what they lead to. */
+	if (type != DT_REG && stat(path, &st) < 0) {
+		if (md || errno == ELOOP)
+			def_fault(w, path, errno == ENOENT ?
+			    "a link to nothing" : strerror(errno));
+	} else if (S_ISDIR(st.st_mode) && depth < DEF_DEPTH) {
+		if (def_enter(w, path, &st))
+			def_find_files(w, path, depth + 1);
+	} else if (S_ISDIR(st.st_mode)) {
+		def_fault(w, path, "too deep a folder; not read");
+	} else if (md && S_ISREG(st.st_mode) && w->files.n < DEF_FILES) {
+		str_list_take(&w->files, path);
+		return;
+	}
+	free(path);
+}
+
+/* Collects the *.md files below a folder, in no order. */
 static void
 def_find_files(struct def_walk *w, const char *dir, int depth)
 {
-	struct strv names = { 0 };
-	struct err e = { 0 };
-	struct stat st;
-	char *path;
-	size_t i;
+	DIR *d = opendir(dir);
+	struct dirent *de;
 
-	if (stat(dir, &st) < 0 || !def_enter(w, dir, &st))
+	if (!d) {
+		def_fault(w, dir, strerror(errno));
 		return;
-	if (file_list(dir, &names, &e) < 0)
-		def_fault(w, dir, e.msg);
-	for (i = 0; i < names.n; i++) {
-		bool md = str_ends(names.v[i], ".md");
-
-		if (names.v[i][0] == '.')
-			continue;
-		path = file_join(dir, names.v[i]);
-		if (stat(path, &st) < 0) {
-			if (md || errno == ELOOP)
-				def_fault(w, path, errno == ENOENT ?
-				    "a link to nothing" : strerror(errno));
-		} else if (S_ISDIR(st.st_mode) && depth < DEF_DEPTH) {
-			def_find_files(w, path, depth + 1);
-		} else if (S_ISDIR(st.st_mode)) {
-			def_fault(w, path, "too deep a folder; not read");
-		} else if (md && S_ISREG(st.st_mode) &&
-		    w->files.n < DEF_FILES) {
-			str_list_take(&w->files, path);
-			path = NULL;
-		}
-		free(path);
 	}
-	str_list_clear(&names);
+	while ((de = readdir(d)) != NULL)
+		if (de->d_name[0] != '.' && (de->d_type != DT_REG ||
+		    str_ends(de->d_name, ".md")))
+			def_find_entry(w, file_join(dir, de->d_name),
+			    de->d_type, depth);
+	closedir(d);
 }
 
 /* Reads what was found, in the order of the paths' bytes. */
@@ -11209,6 +11307,9 @@ def_read_files(struct def_walk *w)
 	if (w->files.n > 1)
 		qsort(w->files.v, w->files.n, sizeof(*w->files.v),
 		    file_by_name);
+	if (w->faults.n > 1)
+		qsort(w->faults.v, w->faults.n, sizeof(*w->faults.v),
+		    file_by_name);
 	for (i = 0; i < w->files.n; i++) {
 		d = def_add(w->all, w->source, w->scope);
 		str_reset(&file);
@@ -11222,11 +11323,12 @@ def_read_files(struct def_walk *w)
 		d->error = e.code == ERR_LIMIT ? "too-large" : "unreadable";
 		d->error_message = arena_strdup(a, e.msg);
 	}
-	for (i = 0; i < w->faults.n; i += 2) {
+	for (i = 0; i < w->faults.n; i++) {
 		d = def_add(w->all, w->source, w->scope);
 		d->path = arena_strdup(a, w->faults.v[i]);
 		d->error = "unreadable";
-		d->error_message = arena_strdup(a, w->faults.v[i + 1]);
+		d->error_message = arena_strdup(a, w->faults.v[i] +
+		    strlen(w->faults.v[i]) + 1);
 	}
 	str_clear(&file);
 	str_clear(&text);
@@ -11239,8 +11341,9 @@ def_load_dir(struct defs *all, const char *dir, const char *sub,
 {
 	struct def_walk w = { .all = all, .source = source, .scope = scope };
 	char *path = file_join(dir, sub);
+	struct stat st;
 
-	if (file_exists(path)) {
+	if (!stat(path, &st) && def_enter(&w, path, &st)) {
 		def_find_files(&w, path, 0);
 		def_read_files(&w);
 	}
@@ -13962,7 +14065,11 @@ perm_bash_parts(struct perm_bash *b, const char *cmd)
 			why = "no rule allows it";
 		else
 			why = "";
+		/* A bare rule covers what the command does with files. */
 		for (k = 0; k < c->nredirects && !(!r && *why); k++) {
+			if (r && !r->spec && (c->redirects[k].word.dynamic ||
+			    !perm_is_protected(c->redirects[k].word.text)))
+				continue;
 			if (*(why = perm_redirect(b, &c->redirects[k])))
 				break;
 			why = "";
@@ -13977,6 +14084,14 @@ perm_bash_parts(struct perm_bash *b, const char *cmd)
 				    c->redirects[k].word.source);
 		}
 		perm_follow_cd(b, c);
+	}
+	for (i = 0; i < b->p->nrules && b->sh.broken; i++) {
+		r = &b->p->rules[i];
+		if (r->from->list == CONF_ALLOW && !r->spec &&
+		    perm_names(r, b->c->tool->name)) {
+			last = r;	/* it allows whatever that is */
+			b->sh.broken = false;
+		}
 	}
 	if (!bad && !b->sh.broken) {
 		perm_say(b->v, PERM_ALLOW, last, "%s", last ?
@@ -15078,6 +15193,7 @@ msg_shape(const struct conv *c, size_t i, struct str *out)
 #define API_IDLE 120000		/* ms without a byte; pings keep it alive */
 #define API_HEAD 600000		/* ms to the response head */
 #define API_OVERLOADED 3	/* 529 answers before the fallback model */
+#define API_CONNECT 10000	/* ms: look-up, connection, handshake each */
 #define API_HELPER_TTL 300000	/* ms that a helper's key is used */
 
 /* One tool call of an answer.  Owned strings. */
@@ -16001,7 +16117,9 @@ api_network(struct run *r, struct api_stream *s, const struct slice *pieces,
 	const char **headers = NULL;
 	struct http_req req = { .method = "POST", .url = a->url,
 	    .body = pieces, .nbody = npieces, .idle_ms = a->idle_ms,
-	    .head_ms = a->head_ms, .deadline = r->deadline };
+	    .head_ms = a->head_ms, .deadline = r->deadline,
+	    .lookup_ms = API_CONNECT, .connect_ms = API_CONNECT,
+	    .handshake_ms = API_CONNECT };
 	struct http_resp resp = { 0 };
 	struct str body;
 	int ret = -1;
@@ -16011,8 +16129,11 @@ api_network(struct run *r, struct api_stream *s, const struct slice *pieces,
 	if (api_credentials(r, e) < 0)
 		goto out;
 	req.headers = headers = api_headers(a, &own);
-	if (http_send(a->http, &req, &resp, e) < 0)
+	if (http_send(a->http, &req, &resp, e) < 0) {
+		if (e && e->code == ERR_USAGE)
+			err_wrap(e, "ANTHROPIC_BASE_URL");
 		goto out;
+	}
 	if (resp.status != 200) {
 		api_body(r, 1u << 20, &body, NULL);
 		ret = api_refused(a, &resp, str_slice(&body), e);
@@ -16467,8 +16588,8 @@ api_new(const struct conf *conf, struct err *e)
 		str_list_take(&a->headers, str_detach(&url));
 	}
 	api_custom_headers(a);
-	a->caching = !conf_env("DISABLE_PROMPT_CACHING");
-	a->mark = conf_env("ENABLE_PROMPT_CACHING_1H") ?
+	a->caching = !conf_env_on("DISABLE_PROMPT_CACHING");
+	a->mark = conf_env_on("ENABLE_PROMPT_CACHING_1H") ?
 	    ",\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"}" :
 	    ",\"cache_control\":{\"type\":\"ephemeral\"}";
 	if (conf_env("CLAUDE_CODE_MAX_RETRIES"))
@@ -16708,7 +16829,7 @@ sess_put(struct run *r, const struct notice *n)
 }
 
 /*=== [tool] look-up, filter, input checks, result limits ====================
- * uses: core str err text json conf def perm
+ * uses: core str err text json def perm
  *
  * Names no tool.  The pool of a run is what every filter leaves; each tool
  * that goes is recorded with the layer that took it.  Input is checked against
@@ -17836,7 +17957,8 @@ fs_page_feed(struct fs_page *p, const char *b, size_t n)
 		nl = memchr(b, '\n', (size_t)(end - b));
 		k = nl ? (size_t)(nl - b) : (size_t)(end - b);
 		room = p->full || p->line < p->first ||
-		    p->line - p->first >= p->limit ? 0 : p->budget + 4 - p->part.len;
+		    p->line - p->first >= p->limit ? 0 :
+		    p->budget + 4 - p->part.len;
 		str_add(&p->part, b, k < room ? k : room);
 		p->part_n += k;
 		b += k + (nl ? 1 : 0);
@@ -18433,7 +18555,7 @@ static const struct tool fs_edit = {
 	.run = fs_edit_run
 };
 /*=== [find] Glob, and the walk that Grep shares =============================
- * uses: core str err text io file conf perm tool fs
+ * uses: core str text json io file conf perm tool fs
  *
  * One walk, in the order of names, that never follows a link below its start
  * and leaves out version control's own folders.  Ignore files are honoured as
@@ -18796,8 +18918,8 @@ find_is_over(struct find_walk *w)
 	return w->ended || w->timed_out;
 }
 
-static void find_folder(struct find_walk *, const struct find_level *);
-					/* recursion */
+static void find_folder(struct find_walk *,
+    const struct find_level *);		/* recursion */
 
 /* One entry, w->path. */
 static void
@@ -19173,7 +19295,7 @@ static const struct tool find_glob = {
 	.run = find_glob_run
 };
 /*=== [grep] Grep ============================================================
- * uses: core str err text json io file proc conf perm tool fs find
+ * uses: core str err text json io file proc perm tool fs find
  *
  * Searches whole buffers with PCRE2's machine code and only then looks for
  * the bounds of lines; a plain text is searched without it.  The outcome is
@@ -19774,7 +19896,7 @@ grep_window(struct grep_scan *s, size_t from, size_t to)
 	size_t at = from, ms, me, ls, le;
 
 	while (at < to && !s->full && grep_match(s, at, to, &ms, &me)) {
-		if (ms >= to)
+		if (ms >= to && s->buf[to - 1] == '\n')
 			break;		/* empty, behind the last line */
 		ls = grep_line_start(s, at, ms);
 		le = grep_line_end(s, s->g->multiline && me > ms ? me - 1 : ms,
@@ -20733,7 +20855,7 @@ static const struct tool grep_tool = {
 	.run = grep_run
 };
 /*=== [bash] Bash ============================================================
- * uses: core str err text json io file proc conf tool fs
+ * uses: core str text json file proc conf tool fs
  *
  * Each command is a shell of its own, in a session of its own, without a
  * terminal and without input.  Only the folder it ends in is carried over, and
@@ -21281,7 +21403,7 @@ static const struct tool bash_tool = {
 	.usable = bash_usable
 };
 /*=== [plan] TodoWrite =======================================================
- * uses: core str json tool
+ * uses: core str json
  *
  * The list is the model's own: each call brings all of it and replaces what
  * was there.
@@ -22550,7 +22672,7 @@ static const struct main_option main_options[] = {
 	{ "add-dir", NULL, 0, OPT_PATHS, OPT(add_dirs), "DIR...",
 	    "further working folders" },
 	{ "bare", NULL, 0, OPT_FLAG, OPT(bare), NULL,
-	    "no settings, agents or instructions from files" },
+	    "no agents or instructions from files; few tools" },
 	{ "no-session-persistence", NULL, 0, OPT_FLAG, OPT(no_session), NULL,
 	    "keep no transcript" },
 	{ "record", NULL, 0, OPT_TEXT, OPT(record), "FILE",
@@ -22840,6 +22962,26 @@ main_agent(struct main_app *a, struct err *e)
 	return 0;
 }
 
+/*
+ * A repository's agent file is not the user's word: it never brings the mode
+ * bypassPermissions along, and no looser one where the repository's own
+ * settings chose the agent, unless the folder is trusted.
+ */
+static bool
+main_mode_counts(struct main_app *a)
+{
+	const struct def *d = a->run.def;
+
+	if (!d->source || strcmp(d->source, "project") ||
+	    conf_trust(&a->conf) || (d->mode != MODE_BYPASS &&
+	    (d->mode != MODE_ACCEPT_EDITS || a->opts.agent)))
+		return true;
+	log_warn("%s: permissionMode %s is not used: this folder is not "
+	    "trusted (--permission-mode sets it)", d->path,
+	    perm_mode_name(d->mode));
+	return false;
+}
+
 /* The mode: option, then the agent's, then the settings'. */
 static int
 main_mode(struct main_app *a, struct err *e)
@@ -22854,7 +22996,7 @@ main_mode(struct main_app *a, struct err *e)
 	r->mode = MODE_DEFAULT;
 	if (given)
 		perm_mode_parse(given, &r->mode);
-	else if (r->def && r->def->has_mode)
+	else if (r->def && r->def->has_mode && main_mode_counts(a))
 		r->mode = r->def->mode;
 	else if (conf_text(&a->conf, "permissions.defaultMode"))
 		perm_mode_parse(conf_text(&a->conf,

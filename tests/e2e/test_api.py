@@ -542,16 +542,15 @@ def test_base_url_with_a_path(fake, sub):
     assert api.requests[0].path == "/gw/anthropic/v1/messages"
 
 
-@pytest.mark.parametrize("url,words", [
-    ("ftp://127.0.0.1/", b"ftp"), ("127.0.0.1:80", b"127.0.0.1"),
-    ("http://", b"http://"), ("http://127.0.0.1:99999", b"99999"),
-    ("http://127.0.0.1:1 2/", b"127.0.0.1"),
-    ("http://a\nb/", b"a")])
-def test_bad_base_url(fake, sub, url, words):
+@pytest.mark.parametrize("url", [
+    "ftp://127.0.0.1/", "127.0.0.1:80", "http://", "http://127.0.0.1:99999",
+    "http://127.0.0.1:1 2/", "http://a\nb/", "https:///x"])
+def test_bad_base_url(fake, sub, url):
+    """The message names the variable that has to be mended."""
     fake([])
     r = sub("-p", "go", env={"ANTHROPIC_BASE_URL": url})
     assert r.status in (1, 2)
-    assert words in r.out + r.err
+    assert b"ANTHROPIC_BASE_URL" in r.out + r.err
 
 
 def test_nobody_listens(fake, sub):

@@ -168,12 +168,11 @@ def test_output_is_made_valid(fake, sub, octal, want):
 
 def test_cut_output_is_valid(fake, sub):
     """The limit falls inside letters of 2 to 4 bytes."""
-    api = fake([turn(*[bash("yes '%s' | head -c 200000" % s) for s in
+    api = fake([turn(*[bash("yes '%s' | head -n 40001" % s) for s in
                        ("é", "x北", "xy\U0001f642")]), turn("done")])
     assert sub("-p", "go", *ALLOW).status == 0
     for i in range(3):
-        assert "\ufffd" not in api.requests[1].result_text(i).replace(
-            "\ufffd\n", "", 1)
+        assert "\ufffd" not in api.requests[1].result_text(i)
 
 
 def test_file_names_that_are_no_utf8(fake, sub):

@@ -163,11 +163,11 @@ def test_full_disk_under_the_transcript(fake, sub):
 def test_empty_root(fake, sub, binary):
     """chroot: the binary and a work folder; no /dev, /proc, /tmp, shell,
     no files of any kind."""
+    if interpreter(binary):
+        pytest.skip("a dynamic build")
     root = os.path.join(sub.tmp, "root")
     os.makedirs(root + "/work")
     shutil.copy(binary, root + "/subagent")
-    if interpreter(binary):
-        pytest.skip("a dynamic build")
     with open(root + "/work/f.txt", "w") as f:
         f.write("inside\n")
     api = fake([turn(tool("Read", {"file_path": "/work/f.txt"}),
@@ -199,6 +199,8 @@ def test_empty_root(fake, sub, binary):
 
 @ROOT_ONLY
 def test_empty_root_has_no_bash(fake, sub, binary):
+    if interpreter(binary):
+        pytest.skip("a dynamic build")
     root = os.path.join(sub.tmp, "root")
     os.makedirs(root + "/work")
     shutil.copy(binary, root + "/subagent")
@@ -207,8 +209,6 @@ def test_empty_root_has_no_bash(fake, sub, binary):
     def enter():
         os.chroot(root)
         os.chdir("/work")
-    if interpreter(binary):
-        pytest.skip("a dynamic build")
     p = subprocess.run(
         ["/subagent", "-p", "go"], preexec_fn=enter,
         env={"ANTHROPIC_BASE_URL": sub.api.url,

@@ -20,8 +20,9 @@ def denied(fake, sub, call, *args, **kw):
 def test_denial_is_in_the_result(fake, sub):
     call = bash("touch x", id="toolu_7", description="d")
     t, denials = denied(fake, sub, call)
-    assert t == "Claude requested permissions to use Bash, but you haven't " \
-        "granted it yet."
+    assert t.startswith("Claude requested permissions to use Bash, but you "
+                        "haven't granted it yet.")
+    assert "Bash(touch x)" in t         # the rule that would allow it
     assert denials == [{"tool_name": "Bash", "tool_use_id": "toolu_7",
                         "tool_input": {"command": "touch x",
                                        "description": "d"}}]
@@ -31,8 +32,9 @@ def test_denial_is_in_the_result(fake, sub):
 def test_write_is_denied_by_default(fake, sub):
     t, denials = denied(fake, sub, tool("Write", {
         "file_path": sub.path("x"), "content": "y"}))
-    assert t == "Claude requested permissions to write to %s, but you " \
-        "haven't granted it yet." % sub.path("x")
+    assert t.startswith("Claude requested permissions to write to %s, but "
+                        "you haven't granted it yet." % sub.path("x"))
+    assert "Edit(/%s)" % sub.path("x") in t
     assert len(denials) == 1 and not sub.exists("x")
 
 

@@ -201,9 +201,19 @@ class Message:
             m.append(("data", "value", b["data"]))
         else:
             m += [("id", "value", b["id"]), ("name", "value", b["name"]),
-                  ("input", "raw", self._input(b).strip() or "{}")]
+                  ("input",) + self._input_back(b)]
         m += [(k, "raw", _dumps(v)) for k, v in (b.get("extra") or {}).items()]
         return SentBlock(kind, m, kind == "text" and not b["text"].strip())
+
+    def _input_back(self, b):
+        """An input that is no JSON object cannot come back as it was."""
+        want = self._input(b).strip() or "{}"
+        try:
+            if isinstance(rawjson.parse(want.encode()).value, dict):
+                return "raw", want
+        except ValueError:
+            pass
+        return "any", None
 
     @staticmethod
     def _input(b):
@@ -461,11 +471,17 @@ class Conn(threading.Thread):
 
     def _read_request(self):
         while b"\r\n\r\n" not in self.buf:
+            if self.buf[:1] == b"\x16":
+                self.api.violate(None, "a TLS hello on a plain port")
+                self.write(b"HTTP/1.1 400 Bad Request\r\n"
+                           b"Connection: close\r\n\r\n")
+                return None
             try:
                 self._fill()
             except Gone:
                 if self.buf.strip():
-                    self.api.violate(None, "request head was cut")
+                    self.api.violate(None, "request head was cut: %r"
+                                     % self.buf[:200])
                 return None
         head, _, self.buf = self.buf.partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
@@ -547,6 +563,14 @@ class Conn(threading.Thread):
                     self.client_closed.set()
                     return
         return
+
+    def wake(self):
+        """From another thread: ends what blocks on the connection.  (An
+        SSLSocket's own shutdown() would make it read ciphertext.)"""
+        try:
+            socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+        except OSError:
+            pass
 
     def reset(self):
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
@@ -683,10 +707,7 @@ class FakeApi:
             conns = list(self.conns)
         for c in conns:
             if c.is_alive():
-                try:
-                    c.sock.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
+                c.wake()
         for c in conns:
             c.join(2)
 
@@ -699,8 +720,8 @@ class FakeApi:
             with self.lock:
                 conn = Conn(self, sock, len(self.conns))
                 self.conns.append(conn)
+                conn.start()
                 self.changed.notify_all()
-            conn.start()
 
     def conn_over(self, conn):
         with self.lock:

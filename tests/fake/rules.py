@@ -764,7 +764,7 @@ class Reply:
 class SentBlock:
     def __init__(self, kind, members, blank=False):
         self.kind = kind
-        self.members = members      # [(key, 'raw'|'value', expected)]
+        self.members = members      # [(key, 'raw'|'value'|'any', expected)]
         self.blank = blank
 
     def compare(self, raw):
@@ -812,9 +812,9 @@ class History:
 
     def check(self, shape):
         """Yields Refused where the request does not continue the past."""
-        if not self.past or not self.opts.check_prefix:
+        if not self.past or not self.opts.check_prefix or self._first(shape):
             return
-        best, why, depth = None, None, -1
+        problems, depth = [], -1
         for old, reply, continued in reversed(self.past):
             problem, n = self._follows(old, reply, shape)
             if problem is None and continued and not self.opts.forks \
@@ -822,26 +822,37 @@ class History:
                 problem = "prefix: goes back to message %d of a " \
                     "conversation that went on from there" % n
             if problem is None:
-                best, why = old, None
-                break
+                found = self._head(old, shape)
+                if not found:
+                    return
+                n += 1              # worth more than any other hint
+            else:
+                found = [problem]
             if n > depth:
-                best, why, depth = old, problem, n
-        if why is not None:
-            if len(shape.messages) == 1 or depth <= 0 \
-                    and not any(r == "assistant" for r, _ in shape.messages):
-                return              # a conversation of its own
-            yield Refused(why)
-            return
-        old = best
-        if old.model != shape.model and not self.opts.model_change:
-            yield Refused("model changed in mid-conversation: %s to %s"
-                          % (old.model, shape.model))
+                problems, depth = found, n
+        for p in problems:
+            yield Refused(p)
+
+    def _first(self, shape):
+        """A conversation's first request, or that again."""
+        return not any(role == "assistant" for role, _ in shape.messages) \
+            and not any(len(shape.messages) > len(old.messages) and
+                        shape.messages[:len(old.messages)] == old.messages
+                        for old, _, _ in self.past)
+
+    def _head(self, old, new):
+        """What moved in front of the messages."""
+        out = []
+        if old.model != new.model and not self.opts.model_change:
+            out.append("model changed in mid-conversation: %s to %s"
+                       % (old.model, new.model))
         for key in ("tools", "system"):
-            if old.head[key] != shape.head[key]:
-                yield Refused("prefix: '%s' changed: %s" % (
-                    key, first_difference(old.head[key], shape.head[key])))
-        if old.fixed != shape.fixed and old.model == shape.model:
-            yield Refused("prefix: %s is now %s" % (old.fixed, shape.fixed))
+            if old.head[key] != new.head[key]:
+                out.append("prefix: '%s' changed: %s" % (
+                    key, first_difference(old.head[key], new.head[key])))
+        if old.fixed != new.fixed and old.model == new.model:
+            out.append("prefix: %s is now %s" % (old.fixed, new.fixed))
+        return out
 
     def _follows(self, old, reply, new):
         """(None, n) if `new` repeats or continues `old`; else why not and

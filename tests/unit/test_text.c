@@ -164,8 +164,8 @@ test_braces(void **state)
 	}
 	/* the limit holds, and what is left is not lost */
 	v = (struct strv){ 0 };
-	assert_false(text_braces("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}",
-	    100, &v));
+	assert_false(text_braces("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"
+	    "{a,b}", 100, &v));
 	assert_true(v.n >= 40 && v.n < 210);
 	str_list_clear(&v);
 	str_clear(&s);
