@@ -3,42 +3,43 @@
  * bottom: sections in order, each may call only those above it.  The number
  * is the section's budget in lines; tests/lint/layers.awk holds it.
  *
- *  [type]   400 structs, enums and limits used by more than one section
- *  [core]   330 allocation, clocks, ids, random bytes, die; injected faults
- *  [arena]  100 memory that dies with a run
- *  [str]    260 growing bytes with a stated maximum; lists of strings
- *  [err]     80 what failed first, with context added on the way up
- *  [log]    230 warnings, debug log, redaction of secrets
- *  [text]   500 UTF-8, lines, globs, gitignore patterns
- *  [json]   620 checks, getters, raw slices, writing
- *  [yaml]   480 frontmatter to JSON, strictly and then leniently
- *  [sig]    170 flags set by signals, and the pipe that wakes the wait
- *  [io]     200 full reads and writes, and the only wait
- *  [file]   480 reading, replacing, walking, resolving, containing
- *  [proc]   480 child processes: fork, run, cap, time out, kill, reap
- *  [dns]    600 host names to addresses, without musl's gaps
- *  [tls]   1300 TLS 1.2 over a descriptor; trust anchors
- *  [http]  1600 proxy, HTTP/1.1, keep-alive, what may be retried
- *  [sse]    160 server-sent events out of bytes
- *  [conf]   800 settings, environment and flags, merged, with their origin
- *  [model]  300 aliases, windows, prices, effort: one table
- *  [def]   1000 agent definitions and where they come from
- *  [perm]  1700 may this call run: modes, rules, the words of a command
- *  [memo]   200 instruction files
- *  [msg]    600 the conversation as frozen bytes; marks; pairs
- *  [api]    900 request out, stream in, retry, fall back, count
- *  [sess]   250 transcripts
- *  [tool]   600 look-up, filter, input checks, result limits
- *  [fs]    1250 Read, Write, Edit
- *  [find]   800 Glob, and the walk that Grep shares
- *  [grep]  1600 Grep
- *  [bash]   650 Bash
- *  [plan]   100 TodoWrite
- *  [out]    500 text and json results; progress on a terminal
- *  [child]  300 work in a forked process, framed answers
- *  [loop]   900 the blocking query loop
- *  [main]  1200 tools, options, sub-commands, exit statuses
- *  [lib]    300 the functions of subagent.h
+ *  [type]    300 structs, enums and limits used by more than one section
+ *  [core]    320 allocation, clocks, ids, random bytes, die; injected faults
+ *  [arena]   100 memory that dies with a run
+ *  [str]     240 growing bytes with a stated maximum; lists of strings
+ *  [err]      80 what failed first, with context added on the way up
+ *  [log]     180 warnings, debug log, redaction of secrets
+ *  [text]    500 UTF-8, lines, globs, gitignore patterns
+ *  [json]    600 checks, getters, raw slices, writing
+ *  [yaml]   1040 frontmatter to JSON, strictly and then leniently
+ *  [sig]     200 flags set by signals, and the pipe that wakes the wait
+ *  [io]      220 full reads and writes, and the only wait
+ *  [file]    440 reading, replacing, walking, resolving, containing
+ *  [proc]    580 child processes: fork, run, cap, time out, kill, reap
+ *  [dns]     620 host names to addresses, without musl's gaps
+ *  [tls]    1320 TLS 1.2 over a descriptor; trust anchors
+ *  [http]   1600 proxy, HTTP/1.1, keep-alive, what may be retried
+ *  [sse]     160 server-sent events out of bytes
+ *  [conf]   1440 settings, environment and flags, merged, with their origin
+ *  [model]   540 aliases, windows, prices, effort: one table
+ *  [def]    2020 agent definitions and where they come from
+ *  [shell]   740 a command line taken apart
+ *  [perm]   1740 may this call run: modes, rules, the words of a command
+ *  [memo]    460 instruction files
+ *  [msg]     420 the conversation as frozen bytes; marks; pairs
+ *  [api]    1480 request out, stream in, retry, fall back, count
+ *  [sess]    240 transcripts
+ *  [tool]    580 look-up, filter, input checks, result limits
+ *  [fs]     1220 Read, Write, Edit
+ *  [find]    780 Glob, and the walk that Grep shares
+ *  [grep]   1640 Grep
+ *  [bash]    580 Bash
+ *  [plan]     60 TodoWrite
+ *  [out]     360 text and json results; progress on a terminal
+ *  [child]   140 work in a forked process, framed answers
+ *  [loop]    680 the blocking query loop
+ *  [main]   1260 tools, options, sub-commands, exit statuses
+ *  [lib]     340 the functions of subagent.h
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -239,7 +240,7 @@ struct opts {
 	const char *record;
 	const char *replay;
 	int64_t timeout_ms;		/* 0: none */
-	const char *input;		/* a file, or "-", added to the prompt */
+	const char *input;		/* file or "-" that is added to it */
 	bool no_session;		/* keep no transcript */
 	bool version, help, licenses;
 	bool json;			/* --json of a sub-command */
@@ -1721,7 +1722,7 @@ text_gitignore(const char *pat, const char *path, bool is_dir)
 }
 
 /*=== [json] checks, getters, raw slices, writing ============================
- * uses: core str err text
+ * uses: str err text
  *
  * cJSON reads; it never prints what goes back to the model, since its
  * print(parse(x)) is not x (integers over 2^53, escapes, NUL).  What must
@@ -2321,8 +2322,8 @@ struct yaml_field {
 
 /* A header that was read. */
 struct yaml {
-	cJSON *root;		/* an object */
-	cJSON *lines;		/* key: its line in the file */
+	cJSON *root;		/* an object; valueint of each member is its
+				   line in the file, whatever its type */
 	struct strv twice;	/* keys given more than once: the last counts */
 	struct strv cut;	/* keys whose one plain line lost a ` #...` */
 	struct strv loose;	/* keys whose value was taken as text */
@@ -2335,7 +2336,6 @@ static void
 yaml_clear(struct yaml *y)
 {
 	cJSON_Delete(y->root);
-	cJSON_Delete(y->lines);
 	str_list_clear(&y->twice);
 	str_list_clear(&y->cut);
 	str_list_clear(&y->loose);
@@ -2346,7 +2346,7 @@ yaml_clear(struct yaml *y)
 static int
 yaml_line(const struct yaml *y, const char *key)
 {
-	const cJSON *v = cJSON_GetObjectItemCaseSensitive(y->lines, key);
+	const cJSON *v = cJSON_GetObjectItemCaseSensitive(y->root, key);
 
 	return v ? v->valueint : 0;
 }
@@ -2502,10 +2502,13 @@ yaml_is_cut(struct yaml_build *b, const yaml_event_t *ev)
 static void
 yaml_add(struct yaml *y, const char *key, cJSON *v, int line)
 {
-	if (cJSON_GetObjectItemCaseSensitive(y->root, key))
+	if (cJSON_GetObjectItemCaseSensitive(y->root, key)) {
 		yaml_note(&y->twice, key);
-	yaml_set(y->root, key, yaml_new(v));
-	yaml_set(y->lines, key, yaml_new(cJSON_CreateNumber(line)));
+		cJSON_DeleteItemFromObjectCaseSensitive(y->root, key);
+	}
+	if (!cJSON_AddItemToObject(y->root, key, v))
+		core_die("out of memory");
+	v->valueint = line;
 }
 
 /* Puts v (owned) where the next value belongs. */
@@ -2687,7 +2690,6 @@ yaml_simple(struct slice rest, int line, struct yaml *y)
 	size_t n, i, keys = 0;
 
 	y->root = yaml_new(cJSON_CreateObject());
-	y->lines = yaml_new(cJSON_CreateObject());
 	for (; text_line(&rest, &l); line++) {
 		while (l.n && l.p[l.n - 1] == ' ')
 			l.n--;
@@ -2712,12 +2714,9 @@ yaml_simple(struct slice rest, int line, struct yaml *y)
 	return true;
 }
 
-/*
- * Reads one strict document; `line` is that of its first line in the file.
- * y is filled (for yaml_clear) also on failure, with y->line.
- */
+/* One document by libyaml; see yaml_read(). */
 static int
-yaml_read(struct slice text, int line, struct yaml *y, struct err *e)
+yaml_strict(struct slice text, int line, struct yaml *y, struct err *e)
 {
 	struct yaml_build b = { .text = text, .rest = text, .line = line,
 	    .y = y, .e = e };
@@ -2726,14 +2725,6 @@ yaml_read(struct slice text, int line, struct yaml *y, struct err *e)
 
 	yaml_clear(y);
 	y->line = line;
-	if (text.n > YAML_MAX)
-		return err_set(e, ERR_LIMIT, "a header of more than %u bytes",
-		    YAML_MAX);
-	if (yaml_simple(text, line, y))
-		return 0;
-	yaml_clear(y);
-	y->line = line;
-	y->lines = yaml_new(cJSON_CreateObject());
 	if (yaml_is_deep(text))
 		return err_set(e, ERR_PARSE, "nested too deeply");
 	if (!yaml_parser_initialize(&b.parser))
@@ -2754,6 +2745,21 @@ yaml_read(struct slice text, int line, struct yaml *y, struct err *e)
 	if (r > 0 && !y->root)
 		y->root = yaml_new(cJSON_CreateObject());
 	return r < 0 ? -1 : 0;
+}
+
+/*
+ * Reads one strict document; `line` is that of its first line in the file.
+ * y is filled (for yaml_clear) also on failure, with y->line.
+ */
+static int
+yaml_read(struct slice text, int line, struct yaml *y, struct err *e)
+{
+	yaml_clear(y);
+	y->line = line;
+	if (text.n > YAML_MAX)
+		return err_set(e, ERR_LIMIT, "a header of more than %u bytes",
+		    YAML_MAX);
+	return yaml_simple(text, line, y) ? 0 : yaml_strict(text, line, y, e);
 }
 
 /*--- leniently -------------------------------------------------------------*/
@@ -3069,7 +3075,7 @@ yaml_take(const struct yaml_piece *p, const struct yaml_field *fields,
 		}
 	}
 	yaml_set(y->root, name, v);
-	yaml_set(y->lines, name, yaml_new(cJSON_CreateNumber(p->line)));
+	v->valueint = p->line;
 	return 0;
 }
 
@@ -3089,10 +3095,10 @@ yaml_scan(struct slice header, int line, const struct yaml_field *fields,
 	int r = 0;
 
 	y->root = yaml_new(cJSON_CreateObject());
-	y->lines = yaml_new(cJSON_CreateObject());
 	do {
 		more = text_line(&rest, &l);
-		next = (struct yaml_piece){ .line = line++ };
+		next = (struct yaml_piece){ .line = line };
+		line++;
 		if (more && !yaml_starts(fields, &at, l, &next))
 			continue;
 		at.text.n = (size_t)((more ? l.p : header.p + header.n) -
@@ -3171,6 +3177,27 @@ yaml_header(struct slice header, int line, const struct yaml_field *fields,
 
 /*--- the file around it ----------------------------------------------------*/
 
+/* ASCII without zero bytes and carriage returns: nothing to be done. */
+static bool
+yaml_is_clean(struct slice s)
+{
+	const uint64_t ones = 0x0101010101010101u, tops = ones << 7;
+	uint64_t word, cr;
+	size_t i;
+
+	for (i = 0; s.n - i >= sizeof(word); i += sizeof(word)) {
+		memcpy(&word, s.p + i, sizeof(word));
+		cr = word ^ (ones * '\r');
+		/* A byte over 127, a zero one, or one that became zero. */
+		if ((word | (word - ones) | ((cr - ones) & ~cr)) & tops)
+			return false;
+	}
+	for (; i < s.n; i++)
+		if ((unsigned char)s.p[i] > 127 || !s.p[i] || s.p[i] == '\r')
+			return false;
+	return true;
+}
+
 /*
  * Bytes of a file as UTF-8 with line feeds, without a byte order mark.
  * *fixed: some bytes were no UTF-8.  -1: in another encoding.
@@ -3180,6 +3207,11 @@ yaml_input(struct slice file, struct str *out, bool *fixed, struct err *e)
 {
 	size_t i, from = 0;
 
+	*fixed = false;
+	if (yaml_is_clean(file)) {
+		str_addl(out, file);
+		return 0;
+	}
 	if (file.n >= 2 && (!memcmp(file.p, "\377\376", 2) ||
 	    !memcmp(file.p, "\376\377", 2)))
 		return err_set(e, ERR_PARSE, "is UTF-16, UTF-8 is needed");
@@ -3257,7 +3289,7 @@ yaml_split(struct slice text, struct yaml_front *f)
 }
 
 /*=== [sig] flags set by signals, and the pipe that wakes the wait ===========
- * uses: core err
+ * uses: err
  *
  * A handler sets a flag and writes one byte; everything else happens where
  * the program waits.  The descriptors of the pipe belong to one process:
@@ -3448,11 +3480,11 @@ sig_drain(void)
 }
 
 /*=== [io] full reads and writes, and the only wait ==========================
- * uses: core err str sig
+ * uses: core err sig
  *
  * io_wait() is the one place that blocks on purpose.  A stop signal or the
- * run's time limit ends every wait with ERR_ABORT, except between io_hold(1) and io_hold(-1)
- * (clean-up that must finish, with deadlines of its own).
+ * run's time limit ends every wait with ERR_ABORT, except between io_hold(1)
+ * and io_hold(-1) (clean-up that must finish, with deadlines of its own).
  *==========================================================================*/
 
 #define IO_FOREVER ((int64_t)-1)
@@ -3895,14 +3927,22 @@ static int
 file_read(const char *path, size_t max, struct str *out, struct err *e)
 {
 	struct stat st;
-	int fd, r;
+	ssize_t n = 0;
+	int fd, r = 0;
 
 	fd = file_open(path, &st, e);
 	if (fd < 0)
 		return -1;
-	if (st.st_size > 0 && (uint64_t)st.st_size <= max)
-		str_reserve(out, (size_t)st.st_size);
-	r = file_read_fd(fd, path, max, out, e);
+	if (st.st_size > 0 && (uint64_t)st.st_size < max &&
+	    str_reserve(out, (size_t)st.st_size + 1))
+		n = io_read(fd, out->p + out->len, (size_t)st.st_size + 1);
+	if (n > 0) {
+		out->len += (size_t)n;
+		out->p[out->len] = 0;
+	}
+	/* What was promised and not a byte more: that is the end. */
+	if (n <= 0 || n != st.st_size)
+		r = file_read_fd(fd, path, max, out, e);
 	close(fd);
 	return r;
 }
@@ -4063,7 +4103,7 @@ file_home(void)
 }
 
 /*=== [proc] child processes: fork, run, cap, time out, kill, reap ===========
- * uses: core err str log sig io file
+ * uses: core err str sig io file
  *
  * Two ways to have a child: proc_fork() for our own code on a copy of our
  * memory, proc_run() for another program.  Each has its own process group;
@@ -4244,7 +4284,7 @@ proc_how(int status, char out[48])
 
 /* What to run.  argv[0] is looked up in PATH unless it has a slash. */
 struct proc_job {
-	char *const *argv;
+	const char *const *argv;
 	const char *cwd;		/* NULL: where we are */
 	const char *const *env;		/* "NAME=value" to set, NULL-ended */
 	const char *const *unset;	/* names to remove, NULL-ended */
@@ -4370,7 +4410,8 @@ proc_exec(const struct proc_job *job, const struct proc_pipes *p)
 		    strerror(errno));
 		_exit(126);
 	}
-	execvp(job->argv[0], job->argv);
+	/* exec changes nothing, its type is older than const */
+	execvp(job->argv[0], (char *const *)(uintptr_t)job->argv);
 	i = errno;
 	dprintf(2, "cannot run '%s': %s\n", job->argv[0], strerror(i));
 	_exit(i == ENOENT ? 127 : 126);
@@ -5667,9 +5708,9 @@ static int
 tls_load_dir(struct tls_store *s, const char *dir, struct err *e)
 {
 	struct strv names = { 0 };
-	bool hashed = false;
-	size_t i, before = s->n;
+	bool hashed = false, any = false;
 	char *path;
+	size_t i;
 
 	if (file_list(dir, &names, e) < 0)
 		return -1;
@@ -5679,11 +5720,11 @@ tls_load_dir(struct tls_store *s, const char *dir, struct err *e)
 		if (hashed && !tls_is_hash_name(names.v[i]))
 			continue;
 		path = file_join(dir, names.v[i]);
-		tls_load_file(s, path, NULL);
+		any |= !tls_load_file(s, path, NULL);
 		free(path);
 	}
 	str_list_clear(&names);
-	if (s->n == before)
+	if (!any)
 		return err_set(e, ERR_TLS,
 		    "there is no usable certificate in the folder '%s'", dir);
 	return 0;
@@ -6058,8 +6099,7 @@ static const struct {
 	{ BR_ERR_BAD_VERSION, ERR_TLS,
 	    "it does not speak TLS 1.2; is this an https port?" },
 	{ BR_ERR_UNSUPPORTED_VERSION, ERR_TLS,
-	    "it does not speak TLS 1.2 (1.3 alone is not supported); a local "
-	    "http gateway named by the base URL would help" },
+	    "it does not speak TLS 1.2; is this an https port?" },
 	{ BR_ERR_TOO_LARGE, ERR_NET, "a record is too large" },
 	{ BR_ERR_BAD_MAC, ERR_NET, "data were damaged on the way" },
 	{ BR_ERR_NO_RANDOM, ERR_TLS, "there are no random bytes" },
@@ -6460,7 +6500,8 @@ tls_close(struct tls *t)
 		br_ssl_engine_close(&t->ssl.eng);
 		tls_pump(t, NULL);
 	}
-	explicit_bzero(&t->ssl, sizeof(t->ssl));
+	explicit_bzero((void *)t, offsetof(struct tls, ssl) +
+	    sizeof(t->ssl));
 	t->fd = -1;
 }
 
@@ -6598,12 +6639,13 @@ static bool
 http_authority(struct slice s, int port, char **host, int *out)
 {
 	const char *colon;
+	bool literal = s.n && s.p[0] == '[';
 	struct slice name = s;
 	unsigned char bin[16];
 	int64_t n = port;
 	size_t i;
 
-	if (s.n && s.p[0] == '[') {
+	if (literal) {
 		colon = memchr(s.p, ']', s.n);
 		if (!colon)
 			return false;
@@ -6629,8 +6671,7 @@ http_authority(struct slice s, int port, char **host, int *out)
 		    !strchr("-._:", name.p[i]))
 			goto bad;
 	}
-	if (!memchr(name.p, ':', name.n) ||
-	    inet_pton(AF_INET6, *host, bin) == 1)
+	if (!literal || inet_pton(AF_INET6, *host, bin) == 1)
 		return true;
 bad:
 	free(*host);
@@ -8839,7 +8880,7 @@ conf_is_repo(struct conf *c, struct conf_file *f)
 	if (!f->tracked && c->git_root)
 		git = proc_find("git");
 	if (git) {
-		char *argv[] = { git, "--no-optional-locks", "-c",
+		const char *argv[] = { git, "--no-optional-locks", "-c",
 		    "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
 		    "-C", dir, "ls-files", "--error-unmatch", "--",
 		    "settings.local.json", NULL };
@@ -10101,7 +10142,9 @@ struct def {
 	struct arena own;	/* the text below, where def_parse() made it */
 	const char *name;
 	const char *description;
-	const char *prompt;	/* trimmed, may be "" */
+	const char *prompt;	/* trimmed, may be ""; NULL: still in its file,
+				   see def_find() */
+	uint64_t header;	/* hash of the header's bytes */
 	const char *path;	/* NULL: no file */
 	const char *source;	/* built-in, user, project, flag, managed */
 	const char *model;	/* alias in lower case, id, inherit; NULL */
@@ -10666,8 +10709,8 @@ def_read_max_turns(struct def_reader *r, const char *key, const cJSON *v)
 	int64_t n;
 
 	if (cJSON_IsNumber(v) && v->valuedouble >= 1 &&
-	    v->valuedouble <= INT_MAX && v->valuedouble == v->valueint)
-		r->d->max_turns = v->valueint;
+	    v->valuedouble <= INT_MAX && v->valuedouble == (int)v->valuedouble)
+		r->d->max_turns = (int)v->valuedouble;
 	else if (s && text_int(str_of(s), 1, INT_MAX, &n))
 		r->d->max_turns = (int)n;
 	else if (def_is_loose(r, key))
@@ -10960,9 +11003,12 @@ def_read_header(struct def_reader *r, const struct yaml_front *f)
 		    "there is no description");
 }
 
-/* A whole file into d; d->error says that it does not load. */
+/*
+ * A whole file into d; d->error says that it does not load.  `text` is
+ * scratch.  The prompt, most of a file, is copied where `keep` says so.
+ */
 static void
-def_read(struct slice file, const char *path, const char *source,
+def_read(struct slice file, const char *path, const char *source, bool keep,
     struct arena *a, struct str *text, struct def *d)
 {
 	struct def_reader r = { .d = d, .a = a };
@@ -10997,7 +11043,9 @@ def_read(struct slice file, const char *path, const char *source,
 		return;
 	}
 	r.y = &y;
-	d->prompt = arena_dup(a, f.body.p, f.body.n);
+	d->header = core_hash(f.header.p, f.header.n, 0);
+	if (keep)
+		d->prompt = arena_dup(a, f.body.p, f.body.n);
 	def_read_header(&r, &f);
 	for (last = f.line, end = f.header.p; end < f.header.p + f.header.n;)
 		last += *end++ == '\n';
@@ -11041,7 +11089,7 @@ def_parse(struct slice file, const char *path, const char *source,
 
 	*d = (struct def){ 0 };
 	str_init(&text, 0);
-	def_read(file, path, source, &d->own, &text, d);
+	def_read(file, path, source, true, &d->own, &text, d);
 	str_clear(&text);
 	d->active = !d->error;
 	if (!d->error)
@@ -11316,7 +11364,7 @@ def_read_files(struct def_walk *w)
 		err_clear(&e);
 		if (!file_read(w->files.v[i], LIM_DEF, &file, &e)) {
 			def_read(str_slice(&file), w->files.v[i], w->source,
-			    a, &text, d);
+			    false, a, &text, d);
 			continue;
 		}
 		d->path = arena_strdup(a, w->files.v[i]);
@@ -11414,7 +11462,8 @@ def_load_builtin(struct defs *all, size_t scope)
 			all->prompt = arena_dup(&all->arena, s.p, s.n);
 		else if (!none) {
 			d = def_add(all, "built-in", scope);
-			def_read(s, NULL, "built-in", &all->arena, &text, d);
+			def_read(s, NULL, "built-in", true, &all->arena,
+			    &text, d);
 			if (d->error)
 				BUG("a built-in agent does not load");
 			if (few && (!strcmp(d->name, "Explore") ||
@@ -11644,24 +11693,64 @@ def_is_alike(const char *a, const char *b)
 	}
 }
 
-/* By its exact name, else by the only one that is alike; NULL: none. */
-static const struct def *
-def_find(const struct defs *all, const char *name)
+/*
+ * Gets the prompt of a file's definition.  The other fields are those that
+ * were read at the start, so its header must still be the same.
+ */
+static bool
+def_fetch(struct defs *all, struct def *d)
 {
-	const struct def *alike = NULL;
-	size_t i, n = 0;
+	struct str file, text;
+	struct yaml_front f;
+	struct err e = { 0 };
+	bool fixed, same = false;
 
-	for (i = 0; i < all->n; i++) {
-		if (!all->list[i].active)
+	str_init(&file, 0);
+	str_init(&text, 0);
+	if (!file_read(d->path, LIM_DEF, &file, &e) &&
+	    !yaml_input(str_slice(&file), &text, &fixed, &e)) {
+		same = yaml_split(str_slice(&text), &f) > 0 &&
+		    core_hash(f.header.p, f.header.n, 0) == d->header;
+		if (same)
+			d->prompt = arena_dup(&all->arena, f.body.p, f.body.n);
+		else
+			err_set(&e, ERR_PARSE, "its header was changed since "
+			    "the start");
+	}
+	if (!same)
+		log_warn("agent '%s' is not used: %s: %s", d->name, d->path,
+		    e.msg);
+	str_clear(&file);
+	str_clear(&text);
+	return same;
+}
+
+/*
+ * By its exact name, else by the only one that is alike; with its prompt.
+ * NULL: there is none (or its file was changed meanwhile).
+ */
+static const struct def *
+def_find(struct defs *all, const char *name)
+{
+	struct def *d, *found = NULL;
+	size_t n = 0;
+
+	for (d = all->list; d < all->list + all->n; d++) {
+		if (!d->active)
 			continue;
-		if (!strcmp(all->list[i].name, name))
-			return &all->list[i];
-		if (def_is_alike(all->list[i].name, name)) {
-			alike = &all->list[i];
+		if (!strcmp(d->name, name)) {
+			found = d;
+			n = 1;
+			break;
+		}
+		if (def_is_alike(d->name, name)) {
+			found = d;
 			n++;
 		}
 	}
-	return n == 1 ? alike : NULL;
+	if (n != 1 || (!found->prompt && !def_fetch(all, found)))
+		return NULL;
+	return found;
 }
 
 /*
@@ -11950,7 +12039,8 @@ def_check(const char *path, struct str *out)
 		d.error = e.code == ERR_LIMIT ? "too-large" : "unreadable";
 		d.error_message = e.msg;
 	} else {
-		def_read(str_slice(&file), path, "project", &a, &text, &d);
+		def_read(str_slice(&file), path, "project", false, &a, &text,
+		    &d);
 	}
 	for (i = 0; i < d.nwarnings; i++)
 		def_print_note(out, &d, d.warnings[i].code,
@@ -12141,8 +12231,7 @@ shell_parens(struct shell_parser *s)
 		shell_break(s);
 }
 
-static void shell_dollar(struct shell_parser *s, struct str *text);
-						/* recursion */
+static void shell_dollar(struct shell_parser *s, struct str *t); /* recursion */
 
 /* p is behind `${`; goes behind the matching brace. */
 static void
@@ -12675,7 +12764,7 @@ shell_parse(const char *text, struct shell *s)
 }
 
 /*=== [perm] may this call run: modes, rules, the words of a command =========
- * uses: core str err log text json file conf def shell
+ * uses: core str log text json file conf shell
  *
  * A pure decision that explains itself: deny rules, then ask rules, then
  * what the mode lets pass, then allow rules; what is left asks.  A deny
@@ -15113,8 +15202,8 @@ msg_markable(const struct conv *c, size_t end)
 
 /*
  * Fills p with what to write for the messages, with `mark` (a JSON member
- * with its comma in front, or empty) in the fork point, the block of the previous
- * moving mark, and the last block; returns how many pieces.  The caller
+ * with its comma in front, or empty) in the fork point, the block of the
+ * previous moving mark, and the last block; returns how many pieces.  The caller
  * calls msg_sent() once the API took it.
  */
 static size_t
@@ -15630,9 +15719,12 @@ api_render(struct slice start, const struct api_member *set, size_t nset,
 		str_addc(out, '"');
 		str_addl(out, it.key);
 		str_adds(out, "\":");
-		str_addl(out, i < nset ? str_slice(set[i].raw) : it.value);
-		if (i < nset)
+		if (i < nset) {
+			str_addl(out, str_slice(set[i].raw));
 			done |= 1u << i;
+		} else {
+			str_addl(out, it.value);
+		}
 	}
 	for (i = 0; i < nset; i++)
 		if (set[i].raw && !(done >> i & 1))
@@ -15838,8 +15930,7 @@ api_helper(struct run *r, struct err *e)
 {
 	struct api *a = r->api;
 	char *sh = proc_find("sh");
-	char *argv[] = { sh, (char *)"-c", (char *)(uintptr_t)a->helper,
-	    NULL };
+	const char *argv[] = { sh, "-c", a->helper, NULL };
 	struct proc_job job = { .argv = argv, .keep = 65536,
 	    .timeout = 60000, .split_err = true };
 	struct proc_result res;
@@ -16610,7 +16701,7 @@ api_new(const struct conf *conf, struct err *e)
 }
 
 /*=== [sess] transcripts =====================================================
- * uses: core str err log json io file conf msg
+ * uses: core str err log json io file conf
  *
  * One JSON object a line, in Claude Code's place and format: each line is
  * one write under a lock, and on disk before the next request goes out.  A
@@ -19332,6 +19423,7 @@ struct grep {
 	int64_t limit, offset;	/* limit 0: none */
 	uint64_t want;		/* lines of text that can be needed */
 	const char *start;	/* real path, a folder or a file */
+	int64_t deadline;
 	struct find_rules include, exclude, types;
 
 	pcre2_code *code;	/* for bytes, and text that is all ASCII */
@@ -19375,9 +19467,10 @@ grep_rewrite_class(struct grep_rewrite *w)
 		str_adds(w->out, w->narrow ? "^\\n" : "^");
 		p++;
 	}
-	if (*p == ']') {
-		str_adds(w->out, "\\]");
-		p++;
+	/* Where they come first, these two mean themselves. */
+	if (*p == ']' || *p == '-') {
+		str_addc(w->out, '\\');
+		str_addc(w->out, *p++);
 	}
 	while (*p && *p != ']') {
 		if (*p == '[' && (p[1] == ':' || p[1] == '.' || p[1] == '=') &&
@@ -19923,6 +20016,7 @@ struct grep_buffer {
 	char *p;
 	size_t cap;
 	size_t len;
+	bool bad;		/* the file could not be read to its end */
 };
 
 /* What a batch of files gave, beside the records. */
@@ -19930,6 +20024,8 @@ struct grep_report {
 	int32_t error;		/* PCRE2's; the search is over then */
 	uint32_t large;		/* files too large for multiline */
 	uint32_t binary;
+	uint32_t unread;
+	uint32_t late;		/* time ran out within a file */
 };
 
 /* One file with matches; its path and text follow. */
@@ -19954,6 +20050,7 @@ grep_fill(struct grep_buffer *b, int fd)
 	}
 	while (b->len < b->cap) {
 		n = io_read(fd, b->p + b->len, b->cap - b->len);
+		b->bad |= n < 0 && errno != EAGAIN;
 		if (n <= 0)
 			return false;
 		b->len += (size_t)n;
@@ -19990,9 +20087,9 @@ grep_keep_from(const struct grep_scan *s, size_t to)
 
 /*
  * Searches an open file, window by window.  What was searched leaves the
- * window, but for the lines that -B may still want.
+ * window, but for the lines that -B may still want.  Whether some was left.
  */
-static void
+static bool
 grep_stream(struct grep_scan *s, struct grep_buffer *b, int fd, bool more)
 {
 	size_t from = 0, to, keep;
@@ -20020,8 +20117,9 @@ grep_stream(struct grep_scan *s, struct grep_buffer *b, int fd, bool more)
 		s->base += keep;
 		from = to - keep;
 		if (!more || s->full || s->error || io_stopped() ||
-		    (s->g->mode == GREP_FILES && s->hits))
-			return;
+		    (s->g->mode == GREP_FILES && s->hits) ||
+		    core_now() >= s->g->deadline)
+			return more;
 	}
 }
 
@@ -20038,9 +20136,12 @@ grep_file(struct grep *g, struct grep_buffer *b, const char *path,
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
 	    O_NOCTTY);
 
-	if (fd < 0)
+	if (fd < 0) {
+		report->unread += errno != ENOENT && errno != ELOOP;
 		return;
+	}
 	b->len = 0;
+	b->bad = false;
 	str_init(&text, 2 * GREP_TEXT);
 	s.out = &text;
 	more = grep_fill(b, fd);
@@ -20049,9 +20150,10 @@ grep_file(struct grep *g, struct grep_buffer *b, const char *path,
 	} else if (g->multiline && !fstat(fd, &st) &&
 	    st.st_size > (off_t)GREP_LINE) {
 		report->large++;
-	} else if (b->len) {
-		grep_stream(&s, b, fd, more);
+	} else if (b->len && grep_stream(&s, b, fd, more)) {
+		report->late |= core_now() >= g->deadline;
 	}
+	report->unread += b->bad;
 	if (s.error)
 		report->error = s.error;
 	if (s.hits && !fstat(fd, &st)) {
@@ -20101,6 +20203,7 @@ struct grep_worker {
 /* What came of a batch. */
 struct grep_answer {
 	struct str records;
+	uint64_t lines;
 	bool have;
 };
 
@@ -20124,16 +20227,37 @@ struct grep_pool {
 	struct err e;		/* a worker broke off */
 };
 
+/* Whether the records are whole; counts their lines. */
+static bool
+grep_count_records(struct slice s, uint64_t *lines)
+{
+	struct grep_record rec;
+
+	while (s.n >= sizeof(rec)) {
+		memcpy(&rec, s.p, sizeof(rec));
+		s.p += sizeof(rec);
+		s.n -= sizeof(rec);
+		if (s.n < rec.path || s.n - rec.path < rec.text)
+			return false;
+		s.p += rec.path + rec.text;
+		s.n -= rec.path + rec.text;
+		*lines += rec.lines;
+	}
+	return !s.n;
+}
+
 /* Takes in the answer to a batch; ends the walk where enough is known. */
 static void
 grep_take(struct grep_pool *p, size_t batch, struct str *records,
     const struct grep_report *report)
 {
-	struct grep_record rec;
-	struct slice s;
+	uint64_t lines = 0;
+	struct grep_answer *a;
 
-	if (batch >= p->n || p->answer[batch].have) {
-		err_set(&p->e, ERR_PARSE, "an answer nobody asked for");
+	if (batch >= p->n || p->answer[batch].have ||
+	    !grep_count_records(str_slice(records), &lines)) {
+		err_set(&p->e, ERR_PARSE, "a part of the search gave a broken "
+		    "answer");
 		return;
 	}
 	str_take(&p->answer[batch].records, records);
@@ -20142,14 +20266,13 @@ grep_take(struct grep_pool *p, size_t batch, struct str *records,
 		p->report.error = report->error;
 	p->report.large += report->large;
 	p->report.binary += report->binary;
+	p->report.unread += report->unread;
+	p->walk->timed_out |= report->late != 0;
+	p->answer[batch].lines = lines;
 	for (; p->whole < p->n && p->answer[p->whole].have; p->whole++) {
-		s = str_slice(&p->answer[p->whole].records);
-		p->bytes += s.n;
-		for (; s.n >= sizeof(rec); s.p += sizeof(rec) + rec.path +
-		    rec.text, s.n -= sizeof(rec) + rec.path + rec.text) {
-			memcpy(&rec, s.p, sizeof(rec));
-			p->lines += rec.lines;
-		}
+		a = &p->answer[p->whole];
+		p->bytes += a->records.len;
+		p->lines += a->lines;
 	}
 	if (p->report.error || (p->g->mode == GREP_CONTENT &&
 	    (p->lines >= p->g->want || p->bytes >= GREP_TEXT)))
@@ -20706,6 +20829,9 @@ grep_print(const struct grep_pool *p, bool one_file, struct tool_out *out)
 		str_addf(&out->text, "\n(%u files over %u MiB were left out; "
 		    "they can be searched without multiline.)",
 		    p->report.large, GREP_LINE >> 20);
+	if (p->report.unread)
+		str_addf(&out->text, "\n(%u file%s could not be read.)",
+		    p->report.unread, p->report.unread > 1 ? "s" : "");
 	find_notes(p->walk, &out->text);
 	tool_limit(out, LIM_RESULT);
 }
@@ -20781,6 +20907,7 @@ grep_search(struct grep *g, bool is_dir, struct tool_out *out)
 	w.arg = p;
 	p->g = g;
 	p->walk = &w;
+	g->deadline = w.deadline;
 	str_init(&p->batch, 0);
 	if (is_dir)
 		find_walk(&w);
@@ -21330,8 +21457,8 @@ bash_run(struct run *r, const cJSON *in, struct tool_out *out)
 {
 	const char *cmd = json_text(in, "command");
 	const cJSON *later = json_get(in, "run_in_background");
-	char sh[] = "sh", c[] = "-c", name[] = "bash", *script;
-	char *argv[7] = { 0 };
+	char *script;
+	const char *argv[7] = { 0 };
 	struct bash_shell shell;
 	struct bash_env env;
 	struct proc_job job = { .argv = argv, .env = env.set,
@@ -21355,11 +21482,11 @@ bash_run(struct run *r, const cJSON *in, struct tool_out *out)
 	script = bash_script(&shell);
 	argv[n++] = shell.path;
 	if (shell.busybox)
-		argv[n++] = sh;
-	argv[n++] = c;
+		argv[n++] = "sh";
+	argv[n++] = "-c";
 	argv[n++] = script;
-	argv[n++] = name;
-	argv[n++] = (char *)(uintptr_t)cmd;	/* exec does not change it */
+	argv[n++] = "bash";
+	argv[n++] = cmd;
 	bash_environment(r, &env);
 	bash_check_cwd(r, &note);
 	job.cwd = r->cwd;
@@ -21447,7 +21574,7 @@ static const struct tool plan_todo = {
 	.run = plan_run
 };
 /*=== [out] text and json results; progress on a terminal ====================
- * uses: core str err log text json io perm model api
+ * uses: core str log text json perm model msg
  *
  * stdout gets the answer and nothing else.  The live line stands on stderr,
  * only where that is a terminal, and is gone before anything else prints.
@@ -21778,7 +21905,7 @@ out_print(struct run *r, const struct out_end *end, struct str *s)
 }
 
 /*=== [child] work in a forked process, framed answers =======================
- * uses: core str err io proc
+ * uses: str err io proc
  *
  * A child runs an entry function on a copy of our memory and answers in
  * frames: 8 bytes of header (type, 3 bytes of zero, length in the byte order
@@ -21912,7 +22039,8 @@ child_wait(struct child *c, size_t n, int64_t deadline, struct err *e)
 }
 
 /*=== [loop] the blocking query loop =========================================
- * uses: core str err log text json sig io conf model def perm memo msg api sess tool fs file proc bash child
+ * uses: core str log text json sig io proc conf model perm memo msg api sess
+ *       tool fs bash child
  *
  * Send, stream, run tools, append, until the model stops or a rule does.
  * Reads run->tools and names no tool.  Whatever happens, the conversation
@@ -21921,7 +22049,7 @@ child_wait(struct child *c, size_t n, int64_t deadline, struct err *e)
 
 #define LOOP_PAUSES 10		/* pause_turn answers in a row */
 #define LOOP_CUTS 3		/* answers cut at their limit in a row */
-#define LOOP_RESULT (400u << 10) /* bytes of any result; tools have their own */
+#define LOOP_RESULT (400u << 10) /* bytes of any result; most are smaller */
 #define LOOP_GIT_MAX 2000	/* bytes of git status in the first message */
 
 /* How a run ended. */
@@ -22011,9 +22139,8 @@ static void
 loop_git(struct run *r, struct str *out)
 {
 	/* fsmonitor would run a program that the repository names. */
-	char *argv[] = { (char *)"git", (char *)"-c",
-	    (char *)"core.fsmonitor=false", (char *)"status",
-	    (char *)"--short", (char *)"--branch", NULL };
+	static const char *const argv[] = { "git", "-c",
+	    "core.fsmonitor=false", "status", "--short", "--branch", NULL };
 	static const char *const env[] = { "GIT_OPTIONAL_LOCKS=0",
 	    "GIT_TERMINAL_PROMPT=0", NULL };
 	struct proc_job job = { .argv = argv, .cwd = r->start_dir,
@@ -22570,7 +22697,8 @@ loop_run(struct run *r, const char *prompt, struct loop_result *res)
 }
 
 /*=== [main] tools, options, sub-commands, exit statuses =====================
- * uses: core arena str err log text json sig io file proc tls conf model def perm msg api sess tool fs find grep bash plan out child loop
+ * uses: core arena str err log text json sig io file tls conf model def perm
+ *       msg api sess tool fs find grep bash plan out loop
  *
  * The only place that knows all tools.  Options, sub-commands and exit
  * statuses are tables; --help is made from them.
@@ -23756,14 +23884,6 @@ out:
 	return status;
 }
 
-#ifdef SA_TESTING
-int
-sa_main(int argc, char **argv)
-{
-	return main_program(argc, argv);
-}
-#endif
-
 #ifndef SA_LIBRARY
 #ifdef SA_TESTING
 int __attribute__((weak))
@@ -23781,7 +23901,7 @@ main(int argc, char **argv)
 #endif
 
 /*=== [lib] the functions of subagent.h ======================================
- * uses: core str err log text json sig io file conf def msg sess out loop main
+ * uses: core str err log text sig io file def sess out loop main
  *
  * The contracts stand in subagent.h.  A run of the library is a run of the
  * command with other callbacks; what the command prints is returned.
@@ -23985,14 +24105,16 @@ lib_enter(const struct sa_options *o, struct err *e)
 	if (o->size != sizeof(*o))
 		return err_set(e, ERR_USAGE, "sa_options.size is %zu, this "
 		    "library was built with %zu", o->size, sizeof(*o));
+	/* Where the current folder is gone, the way back leads to "/". */
 	back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (o->cwd && chdir(o->cwd) < 0) {
+	if (back < 0)
+		back = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (back >= 0 && o->cwd && chdir(o->cwd) < 0) {
 		err_sys(e, "change to '%s'", o->cwd);
-		if (back >= 0)
-			close(back);
+		close(back);
 		return -1;
 	}
-	return back < 0 ? open("/", O_RDONLY | O_CLOEXEC) : back;
+	return back;
 }
 
 static void

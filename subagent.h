@@ -151,11 +151,6 @@ char *sa_request(const struct sa_options *, const char *prompt,
  */
 void sa_stop(void);
 
-#ifdef SA_TESTING
-/* The command, as a function: main() of the program under test. */
-int sa_main(int argc, char **argv);
-#endif
-
 #ifdef __cplusplus
 }
 #endif

@@ -53,8 +53,8 @@ class Place:
 
 
 def command(prompt="say hello", *more):
-    return [SUBAGENT, "-p", "--allowedTools", "Bash,Grep", *more, "--",
-            prompt]
+    return [SUBAGENT, "-p", *([prompt] if prompt else []),
+            "--allowedTools", "Bash,Grep", *more]
 
 
 def spawn(place, env, *commands, rounds=ROUNDS):
@@ -231,7 +231,7 @@ def bench_history(place):
             with open(prompt, "w") as f:
                 f.write("word " * (size // 5))
             argv = ["/bin/sh", "-c", 'exec "$@" < %s' % prompt, "sh"] + \
-                command()[:-2]
+                command(None)
             cpu[count] = spawn(place, env, argv, rounds=5)[0][1]
         return (cpu[n + 1] - cpu[1]) / n
 

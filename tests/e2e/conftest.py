@@ -25,6 +25,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 import uuid
 
@@ -42,8 +43,42 @@ ASAN = os.environ.get("SUBAGENT_ASAN_BIN")
 MARK = "SUBAGENT_TEST_MARK"
 LIMIT = 30              # seconds that a run may take before it counts as hung
 
-# Orphans of a run become children of this process, so none can hide.
+# Orphans of a run become children of this process, so none can hide.  Dead
+# ones are reaped at once, as an init does; who was started here is left to
+# its Popen.
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)     # PR_SET_CHILD_SUBREAPER
+STARTED = {}
+STARTING = threading.Lock()
+
+
+def note_started(self, *args, _start=subprocess.Popen._execute_child, **kw):
+    with STARTING:
+        _start(self, *args, **kw)
+        STARTED[self.pid] = self
+
+
+def reap_orphans():
+    while True:
+        try:
+            pid = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
+        except ChildProcessError:
+            time.sleep(0.05)
+            continue
+        with STARTING:
+            ours = STARTED.get(pid)
+            if ours is not None and ours.returncode is not None:
+                ours = STARTED.pop(pid) and None    # the number came again
+            if ours is None:
+                try:
+                    os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    pass
+        if ours is not None:
+            time.sleep(0.005)       # its Popen will take it
+
+
+subprocess.Popen._execute_child = note_started
+threading.Thread(target=reap_orphans, daemon=True).start()
 
 
 def pytest_configure(config):
@@ -96,8 +131,8 @@ def marked(mark):
 
 
 def adopted(known):
-    """Children of this process that it did not start itself: orphans of a
-    run.  Dead ones are reaped; the living are returned."""
+    """Living children of this process that it did not start itself: orphans
+    of a run."""
     alive = []
     me = os.getpid()
     for pid in os.listdir("/proc"):
@@ -106,12 +141,7 @@ def adopted(known):
         st = proc_stat(pid)
         if st is None or st[1] != me:
             continue
-        if st[0] == "Z":
-            try:
-                os.waitpid(int(pid), os.WNOHANG)
-            except ChildProcessError:
-                pass
-        else:
+        if st[0] != "Z":
             alive.append(int(pid))
     return alive
 
@@ -372,7 +402,6 @@ class Runner:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        adopted(known)
         if not self.tmp_may_stay:
             for d, dirs, files in os.walk(self.tmpdir):
                 problems += ["left in TMPDIR: %s" % os.path.join(d, f)

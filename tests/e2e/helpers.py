@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 from fakeapi import (block, redacted, text, thinking, tool, turn)  # noqa: F401
 
@@ -51,3 +52,10 @@ def git(folder, *args):
                           stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE).stdout
+
+
+def wait_for(condition, timeout=15):
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)

@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from conftest import ROOT
-from helpers import ALLOW, bash, prompt_of, tool, turn
+from helpers import ALLOW, bash, prompt_of, wait_for, tool, turn
 
 ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
@@ -313,3 +314,41 @@ def test_static_binary(binary):
     if binary != os.path.join(ROOT, "subagent"):
         pytest.skip("another build")
     assert interpreter(binary) is None
+
+
+@ROOT_ONLY
+def test_first_process_of_a_container(fake, sub):
+    """As process 1 it is the parent of all orphans: they are reaped."""
+    if subprocess.call(["unshare", "-pf", "--mount-proc", "true"],
+                       stderr=subprocess.DEVNULL):
+        pytest.skip("no process namespace here")
+    api = fake([turn(bash("echo %d; (sleep 0.05 &)" % i)) for i in range(3)]
+               + [turn(bash("sleep 0.3; cat /proc/[0-9]*/stat | "
+                            "grep -c ') Z '")), turn("x")])
+    p = subprocess.run(
+        ["unshare", "-pf", "--mount-proc", sub.binary, "-p", "go"]
+        + list(ALLOW), env=sub.environment({}), stdin=subprocess.DEVNULL,
+        cwd=sub.project, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        timeout=30)
+    assert (p.stdout, p.stderr, p.returncode) == (b"x\n", b"", 0), p
+    assert api.requests[4].result_text().splitlines()[0] == "0"
+
+
+@ROOT_ONLY
+def test_term_to_the_first_process_of_a_container(fake, sub):
+    """`docker stop`: TERM ends it although it is process 1."""
+    if subprocess.call(["unshare", "-pf", "--mount-proc", "true"],
+                       stderr=subprocess.DEVNULL):
+        pytest.skip("no process namespace here")
+    api = fake([turn(bash("touch begun; sleep 100"))])
+    api.may_leave = True
+    # unshare forwards no signal; its child is the one to send it to.
+    p = subprocess.Popen(
+        ["unshare", "-pf", "--mount-proc", sub.binary, "-p", "go"]
+        + list(ALLOW), env=sub.environment({}), stdin=subprocess.DEVNULL,
+        cwd=sub.project, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(lambda: sub.exists("begun"))
+    with open("/proc/%d/task/%d/children" % (p.pid, p.pid)) as f:
+        os.kill(int(f.read().split()[0]), signal.SIGTERM)
+    out, err = p.communicate(timeout=15)
+    assert (out, err, p.returncode) == (b"", b"", 143)

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import proc_stat
-from helpers import ALLOW, bash, text, thinking, tool, turn
+from helpers import ALLOW, bash, text, thinking, tool, turn, wait_for
 
 
 def endless(q):
@@ -129,13 +129,6 @@ def test_signal(fake, sub, number, status, where, form):
     lines = sub.transcript()
     assert lines and lines[0]["type"] == "user"
     check_pairs(lines)
-
-
-def wait_for(condition, timeout=15):
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.005)
 
 
 def children_named(sub, words):

@@ -53,7 +53,8 @@ test_bytes_come_back(void **state)
 	    START(4, "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"Read\","
 	    "\"input\":{},\"caller\":{\"type\":\"direct\"}}"),
 	    DELTA(4, "input_json_delta", "\"partial_json\":\"\""),
-	    DELTA(4, "input_json_delta", "\"partial_json\":\"{\\\"n\\\": 1e1\""),
+	    DELTA(4, "input_json_delta",
+	    "\"partial_json\":\"{\\\"n\\\": 1e1\""),
 	    DELTA(4, "input_json_delta", "\"partial_json\":\"00,\\\"s\\\":"
 	    "\\\"\\\\u00e9\\\"}\""),
 	    END("tool_use"), NULL };

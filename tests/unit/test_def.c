@@ -148,7 +148,7 @@ check_row(const char *dir, char **column, size_t n)
 	str_init(&tools, 0);
 	if (file_read(path, LIM_DEF, &file, &error) < 0)
 		fail_msg("%s", error.msg);
-	def_read(str_slice(&file), path, "project", &a, &text, &d);
+	def_read(str_slice(&file), path, "project", true, &a, &text, &d);
 	if (d.error && strcmp(column[1], "no"))
 		fail_msg("%s: %s: %s", column[0], d.error, d.error_message);
 	if (!d.error && strcmp(column[1], "yes"))
@@ -414,8 +414,8 @@ test_precedence(void **state)
 	assert_int_equal(chdir(place_path("project/sub/deep")), 0);
 	load();
 	assert_string_equal(def_find(&defs, "Explore")->prompt, "near");
-	assert_string_equal(at("home/.claude/agents/a.md")->winner->prompt,
-	    "near");
+	assert_ptr_equal(at("home/.claude/agents/a.md")->winner,
+	    def_find(&defs, "Explore"));
 	opts.agents = "{\"Explore\":{\"description\":\"d\",\"prompt\":"
 	    "\"flag\"}}";
 	load();
@@ -611,6 +611,29 @@ test_find_is_tolerant(void **state)
 	assert_null(def_find(&defs, "onetwo"));	/* which one? */
 	assert_null(def_find(&defs, ""));
 	assert_null(def_find(&defs, "code-reviewers"));
+}
+
+/* Prompts stay in their files until somebody asks for one. */
+static void
+test_prompt_is_fetched(void **state)
+{
+	static const char file[] = "project/.claude/agents/a.md";
+
+	(void)state;
+	place_write(file, AGENT("a", "old"));
+	load();
+	assert_null(at("agents/a.md")->prompt);
+	place_write(file, AGENT("a", "new\r\nline"));
+	assert_string_equal(def_find(&defs, "a")->prompt, "new\nline");
+	load();
+	place_write(file, "---\nname: a\ndescription: d\ntools: Read\n---\nx");
+	place_catch(&place);
+	assert_null(def_find(&defs, "a"));
+	assert_non_null(strstr(place_caught(&place), "was changed"));
+	assert_true(place_shell("rm project/.claude/agents/a.md"));
+	place_catch(&place);
+	assert_null(def_find(&defs, "a"));
+	assert_non_null(strstr(place_caught(&place), "a.md"));
 }
 
 static void
@@ -921,6 +944,7 @@ main(void)
 		TEST(test_odd_entries),
 		TEST(test_many_files),
 		TEST(test_find_is_tolerant),
+		TEST(test_prompt_is_fetched),
 		TEST(test_trust),
 		TEST(test_json),
 		TEST(test_json_is_refused),

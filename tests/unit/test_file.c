@@ -25,7 +25,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	char *argv[] = { (char *)"rm", (char *)"-rf", top, NULL };
+	const char *argv[] = { "rm", "-rf", top, NULL };
 	struct proc_job job = { .argv = argv, .keep = 100,
 	    .timeout = 10000 };
 	struct proc_result r;

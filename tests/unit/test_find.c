@@ -255,6 +255,7 @@ static void
 test_time_limit(void **state)
 {
 	char name[64];
+	struct find_walk w;
 	struct stage s;
 	int i;
 
@@ -271,6 +272,14 @@ test_time_limit(void **state)
 	stage_call(&s, grep_run, "{'pattern':'x'}");
 	assert_false(s.out.is_error);
 	assert_int_equal(sig_forked(NULL), 0);
+	/* so does the time limit, and the result says so */
+	find_walk_init(&w, &s.run, s.run.cwd);
+	w.deadline = core_now();
+	find_walk(&w);
+	assert_true(w.timed_out);
+	find_notes(&w, &s.out.text);
+	stage_has(s.out.text.p, "ran out of time");
+	str_clear(&w.path);
 	stage_remove(&s);
 }
 

@@ -283,6 +283,11 @@ test_workers(void **state)
 	place_write("project/d39/g", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab");
 	stage_has(stage_call(&s, grep_run, "{'pattern':'^(a+)+$'}"),
 	    "match limit");
+	/* time that runs out within a file */
+	assert_true(place_shell("rm -r project/d39"));
+	place_write("project/a", "hit\n");
+	stage_call(&s, grep_run, "{'pattern':'hit','path':'a'}");
+	stage_lacks(s.out.text.p, "time");
 	/* nobody is left */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);

@@ -10,8 +10,7 @@ static void
 run(const char *script, size_t keep, int64_t timeout, struct slice input,
     struct proc_result *r)
 {
-	char *argv[] = { (char *)"sh", (char *)"-c",
-	    (char *)(uintptr_t)script, NULL };
+	const char *argv[] = { "sh", "-c", script, NULL };
 	struct proc_job job = { .argv = argv, .keep = keep,
 	    .timeout = timeout, .input = input };
 
@@ -123,7 +122,7 @@ test_time_out_kills_the_group(void **state)
 static void
 test_not_there(void **state)
 {
-	char *argv[] = { (char *)"no-such-program-here", NULL };
+	const char *argv[] = { "no-such-program-here", NULL };
 	struct proc_job job = { .argv = argv, .keep = 1000,
 	    .timeout = 5000 };
 	struct proc_result r;
