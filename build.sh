@@ -472,10 +472,13 @@ internals() {
 	awk -f tests/lint/parse.awk -f tests/unit/internals.awk "$@" subagent.c
 }
 
+# A copy under way would be refused while the old program runs; a new name
+# is not.
 release() {
 	build release
-	cmp -s build/release/subagent subagent ||
-	    cp build/release/subagent subagent
+	cmp -s build/release/subagent subagent && return
+	cp build/release/subagent build/subagent.new
+	mv build/subagent.new subagent
 }
 
 ### Tests #####################################################################
@@ -597,6 +600,7 @@ run_tests() {
 	need_glibc
 	release
 	build asan
+	build debug
 	if [ ! "$PATTERN" ]; then
 		if log_of layers layers; then count layers 1 0
 		else count layers 0 1; fi

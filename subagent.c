@@ -32,7 +32,7 @@
  *  [tool]    580 look-up, filter, input checks, result limits
  *  [fs]     1220 Read, Write, Edit
  *  [find]    780 Glob, and the walk that Grep shares
- *  [grep]   1640 Grep
+ *  [grep]   1660 Grep
  *  [bash]    580 Bash
  *  [plan]     60 TodoWrite
  *  [out]     360 text and json results; progress on a terminal
@@ -270,6 +270,7 @@ struct tool {
 	const char *subject_key;
 	void (*run)(struct run *r, const cJSON *in, struct tool_out *out);
 	bool (*usable)(struct run *r);	/* NULL: always offered */
+	const char *needs;		/* what usable() looks for */
 };
 
 /* One denied call, for the result's permission_denials. */
@@ -2473,6 +2474,23 @@ yaml_plain(const char *s)
 	return v;
 }
 
+/* Whether a key comes next. */
+static bool
+yaml_wants_key(const struct yaml_build *b)
+{
+	return b->depth && !b->key && cJSON_IsObject(b->stack[b->depth - 1]);
+}
+
+/* Goes on to the line (from 0) of the text; they are asked for in order. */
+static bool
+yaml_goto(struct yaml_build *b, size_t line)
+{
+	for (; b->lines <= line; b->lines++)
+		if (!text_line(&b->rest, &b->at))
+			return false;
+	return true;
+}
+
 /* Whether a plain scalar on one line has a comment behind it. */
 static bool
 yaml_is_cut(struct yaml_build *b, const yaml_event_t *ev)
@@ -2481,11 +2499,9 @@ yaml_is_cut(struct yaml_build *b, const yaml_event_t *ev)
 	size_t i, at = 0, k;
 
 	if (ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE ||
-	    ev->start_mark.line != ev->end_mark.line)
+	    ev->start_mark.line != ev->end_mark.line ||
+	    !yaml_goto(b, ev->end_mark.line))
 		return false;
-	for (; b->lines <= ev->end_mark.line; b->lines++)
-		if (!text_line(&b->rest, &b->at))
-			return false;
 	line = b->at;
 	/* Marks count characters. */
 	for (i = 0; i < ev->end_mark.column && at < line.n; i++) {
@@ -2496,6 +2512,27 @@ yaml_is_cut(struct yaml_build *b, const yaml_event_t *ev)
 	line.n -= at;
 	return line.n && text_is_space(line.p[0]) && text_trim(line).n &&
 	    text_trim(line).p[0] == '#';
+}
+
+/*
+ * Whether something that brackets or quotes hold goes on at column 0, where
+ * only the root's keys may stand.  libyaml lets that pass; but a quote that
+ * was never closed would swallow the keys below it, up to the next quote.
+ */
+static bool
+yaml_is_swallowed(struct yaml_build *b, const yaml_event_t *ev)
+{
+	size_t i;
+
+	if (yaml_wants_key(b) && b->depth > 1 && !ev->start_mark.column)
+		return true;
+	if (ev->data.scalar.style != YAML_SINGLE_QUOTED_SCALAR_STYLE &&
+	    ev->data.scalar.style != YAML_DOUBLE_QUOTED_SCALAR_STYLE)
+		return false;
+	for (i = ev->start_mark.line + 1; i <= ev->end_mark.line; i++)
+		if (yaml_goto(b, i) && b->at.n && !text_is_space(*b->at.p))
+			return true;
+	return false;
 }
 
 /* Takes a key of the root and its value (owned); what it was before goes. */
@@ -2537,13 +2574,6 @@ yaml_put(struct yaml_build *b, cJSON *v, size_t line)
 	return 0;
 }
 
-/* Whether a key comes next. */
-static bool
-yaml_wants_key(const struct yaml_build *b)
-{
-	return b->depth && !b->key && cJSON_IsObject(b->stack[b->depth - 1]);
-}
-
 static int
 yaml_scalar(struct yaml_build *b, const yaml_event_t *ev)
 {
@@ -2554,6 +2584,9 @@ yaml_scalar(struct yaml_build *b, const yaml_event_t *ev)
 		return yaml_fault(b, line, "anchors and tags are not taken");
 	if (strlen(s) != ev->data.scalar.length)
 		return yaml_fault(b, line, "a zero byte");
+	if (yaml_is_swallowed(b, ev))
+		return yaml_fault(b, line, "quotes or brackets that go on at "
+		    "the start of a line");
 	if (yaml_wants_key(b)) {
 		if (++b->members[b->depth - 1] > YAML_MEMBERS)
 			return yaml_fault(b, line, "too many keys");
@@ -2624,7 +2657,10 @@ yaml_event(struct yaml_build *b, const yaml_event_t *ev)
 	}
 }
 
-/* libyaml's own complaint; its reader knows an offset only. */
+/*
+ * libyaml's own complaint.  Of something that was not closed, the line where
+ * it was opened is told; its reader knows an offset only.
+ */
 static int
 yaml_complain(struct yaml_build *b)
 {
@@ -2633,6 +2669,9 @@ yaml_complain(struct yaml_build *b)
 
 	if (p->error == YAML_MEMORY_ERROR)
 		core_die("out of memory");
+	if (p->context && (p->error == YAML_SCANNER_ERROR ||
+	    str_starts(p->context, "while parsing a flow")))
+		line = p->context_mark.line;
 	if (p->error == YAML_READER_ERROR)
 		for (i = line = 0; i < p->problem_offset && i < b->text.n; i++)
 			line += b->text.p[i] == '\n';
@@ -4112,6 +4151,7 @@ file_home(void)
 
 #define PROC_PATH "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 #define PROC_GRACE 2000		/* ms between TERM and KILL */
+#define PROC_GRACE_FORKED 5000	/* the same where it must end its own first */
 #define PROC_LINGER 200		/* ms that a leftover writer may still talk */
 
 struct proc_child {
@@ -4248,11 +4288,26 @@ proc_wait(struct proc_child *c, int64_t deadline)
 	return proc_reap(c);
 }
 
+/*
+ * Signals the child's group; between fork and setsid() there is none yet,
+ * then the child itself, which is ours as long as it is not reaped.
+ */
 static void
-proc_signal(pid_t group, int signo)
+proc_signal(const struct proc_child *c, pid_t group, int signo)
 {
-	if (group > 0)
-		kill(-group, signo);
+	if (kill(-group, signo) < 0 && c->pid)
+		kill(c->pid, signo);
+}
+
+/*
+ * As process 1 of a container we inherit what others leave behind.  Called
+ * where no child of our own is waited for.
+ */
+static void
+proc_reap_orphans(void)
+{
+	while (core.pid == 1 && waitpid(-1, NULL, WNOHANG) > 0)
+		continue;
 }
 
 /* Ends the child's whole group: TERM, a grace time, KILL; reaps it. */
@@ -4264,9 +4319,9 @@ proc_end(struct proc_child *c)
 	io_close(&c->fd);
 	if (proc_reap(c) || !group)
 		return;
-	proc_signal(group, SIGTERM);
-	if (!proc_wait(c, io_in(PROC_GRACE))) {
-		proc_signal(group, SIGKILL);
+	proc_signal(c, group, SIGTERM);
+	if (!proc_wait(c, io_in(PROC_GRACE_FORKED))) {
+		proc_signal(c, group, SIGKILL);
 		proc_wait(c, io_in(PROC_GRACE));
 	}
 }
@@ -4588,16 +4643,17 @@ proc_run(const struct proc_job *job, struct proc_result *r, struct err *e)
 	proc_serve(&c, &p, job, r);
 	if (r->timed_out || r->aborted) {
 		/* The leader may be gone while its group lives on. */
-		proc_signal(group, SIGTERM);
+		proc_signal(&c, group, SIGTERM);
 		if (!proc_wait(&c, io_in(PROC_GRACE)))
-			proc_signal(group, SIGKILL);
+			proc_signal(&c, group, SIGKILL);
 		proc_wait(&c, io_in(PROC_GRACE));
-		proc_signal(group, SIGKILL);
+		proc_signal(&c, group, SIGKILL);
 		proc_drain(&p.out[0], job, r, false);
 	}
 	proc_take_report(p.report[0], &r->report);
 	proc_pipes_close(&p);
 	proc_keep_done(r, job->keep);
+	proc_reap_orphans();
 	/* A group with members keeps its number from being used again. */
 	r->left = kill(-group, 0) ? 0 : group;
 	r->status = c.status;
@@ -4613,15 +4669,16 @@ proc_end_groups(const pid_t *groups, size_t n)
 
 	io_hold(1);
 	for (i = 0; i < n; i++)
-		proc_signal(groups[i], SIGTERM);
+		kill(-groups[i], SIGTERM);
 	do {
+		proc_reap_orphans();
 		for (i = alive = 0; i < n; i++)
 			alive += !kill(-groups[i], 0);
 		if (alive)
 			io_sleep(10, NULL);
 	} while (alive && core_now() < until);
 	for (i = 0; alive && i < n; i++)
-		proc_signal(groups[i], SIGKILL);
+		kill(-groups[i], SIGKILL);
 	io_hold(-1);
 }
 
@@ -5072,9 +5129,10 @@ static void
 dns_receive(struct dns_ask *a, size_t s, int64_t deadline)
 {
 	unsigned char m[DNS_ANSWER];
+	int rounds = 64;	/* then somebody floods us */
 	ssize_t r;
 
-	for (;;) {
+	while (rounds-- > 0) {
 		r = recv(a->fd[s], m, sizeof(m), 0);
 		if (r < 0 && errno != EAGAIN && errno != EINTR) {
 			/* nobody listens there */
@@ -5256,6 +5314,7 @@ dns_lookup(const struct dns_conf *c, const char *host, int64_t deadline,
 #define TLS_CHAIN 16		/* certificates of one chain */
 #define TLS_CHAIN_BYTES 65536	/* and their size; usual: 2 to 6 KB */
 #define TLS_ANCHORS 24		/* roots that the names of a chain may fit */
+#define TLS_STEPS 256		/* of a pump; a flood must not hold us */
 #define TLS_AGAIN (-2)		/* nothing now: wait for tls_events() */
 
 /*
@@ -6311,9 +6370,9 @@ tls_pump(struct tls *t, struct err *e)
 {
 	br_ssl_engine_context *eng = &t->ssl.eng;
 	struct err local = { 0 };
+	int code, steps = TLS_STEPS;
 	unsigned st;
 	bool moved;
-	int code;
 
 	if (t->pid != core.pid)
 		BUG("a TLS connection is used in another process");
@@ -6330,7 +6389,9 @@ tls_pump(struct tls *t, struct err *e)
 			moved |= tls_step_in(t, &local);
 		if (local.code)
 			return err_set(e, local.code, "%s", local.msg);
-	} while (moved);
+	} while (moved && --steps);
+	if (!steps)	/* there is more: let the caller look at the time */
+		t->want = POLLIN | (st & BR_SSL_SENDREC ? POLLOUT : 0);
 	code = br_ssl_engine_last_error(eng);
 	return code ? tls_fault(t, code, e) : 0;
 }
@@ -6373,7 +6434,7 @@ tls_handshake(struct tls *t, int64_t deadline, struct err *e)
 		r = io_wait1(t->fd, tls_events(t), deadline, e);
 		if (r < 0)
 			return -1;
-		if (!r)
+		if (!r || (deadline != IO_FOREVER && core_now() >= deadline))
 			return err_set(e, ERR_TIMEOUT, "'%s' did not finish "
 			    "the TLS handshake in time", t->peer);
 	}
@@ -6500,8 +6561,7 @@ tls_close(struct tls *t)
 		br_ssl_engine_close(&t->ssl.eng);
 		tls_pump(t, NULL);
 	}
-	explicit_bzero((void *)t, offsetof(struct tls, ssl) +
-	    sizeof(t->ssl));
+	explicit_bzero((void *)t, sizeof(t->ssl));	/* its first member */
 	t->fd = -1;
 }
 
@@ -7131,7 +7191,8 @@ http_wait(struct http *h, bool sending, int64_t limit, struct err *e)
 		return 1;
 	limit = io_sooner(limit, h->deadline);
 	r = io_wait1(h->fd, events, limit, e);
-	if (r == 0)
+	/* One who never stops talking must not get past it either. */
+	if (r == 0 || (r > 0 && limit != IO_FOREVER && core_now() >= limit))
 		return http_fail(h, ERR_TIMEOUT, e, "was silent for too long");
 	return r;
 }
@@ -7446,6 +7507,7 @@ http_talk(struct http *h, struct http_out *o, int64_t limit,
 	int64_t from = core_now(), quiet = io_in(h->idle_ms);
 	struct err sending = { 0 };
 	uint64_t seen = h->moved;
+	size_t heads = 0;
 	bool sent = false;
 	ssize_t n;
 	int k;
@@ -7455,7 +7517,9 @@ http_talk(struct http *h, struct http_out *o, int64_t limit,
 		if (n == -1)
 			return -1;
 		if (n > 0) {
-			k = http_take_head(h, r, e);
+			heads += (size_t)n;
+			k = heads > 2 * LIM_HEAD ? http_not_http(h, e) :
+			    http_take_head(h, r, e);
 			if (k < 0)
 				return -1;
 			h->keep = sent;
@@ -7615,6 +7679,7 @@ http_dial(const struct http *h, const struct dns_list *list,
     int64_t deadline, struct err *e)
 {
 	struct http_dial d = { .n = 0 };
+	char text[INET6_ADDRSTRLEN];
 	int64_t next = 0;
 	int fd = -1, r = 1;
 	size_t i;
@@ -7622,6 +7687,8 @@ http_dial(const struct http *h, const struct dns_list *list,
 	while (fd < 0 && r >= 0) {
 		if (d.n < list->n && (!d.open || core_now() >= next)) {
 			i = d.n++;
+			dns_addr_text(&list->v[i], text);
+			log_debug("http", "trying %s", text);
 			d.w[i] = (struct io_want){ http_socket(&list->v[i]),
 			    POLLOUT, 0 };
 			if (d.w[i].fd < 0)
@@ -7976,7 +8043,8 @@ http_body_step(struct http *h, char *buf, size_t max, struct err *e)
 	struct slice in = { h->in.p + h->at, h->in.len - h->at };
 	ssize_t n;
 
-	if (h->framing == HTTP_CHUNKED) {
+	while (h->framing == HTTP_CHUNKED) {
+		in = (struct slice){ h->in.p + h->at, h->in.len - h->at };
 		n = http_chunk_feed(&h->chunk, &in, buf, max);
 		h->at = h->in.len - in.n;
 		h->done = h->chunk.at == CHUNK_END;
@@ -7986,8 +8054,8 @@ http_body_step(struct http *h, char *buf, size_t max, struct err *e)
 		if (n || h->done)
 			return n;
 		n = http_fill(h, e);
-		/* The new bytes may be framing alone: go round again. */
-		return n > 0 ? http_body_step(h, buf, max, e) : n;
+		if (n <= 0)
+			return n;
 	}
 	if (h->framing == HTTP_LENGTH && max > h->left)
 		max = (size_t)h->left;
@@ -10334,20 +10402,34 @@ def_line(const struct def_reader *r, const char *key)
 	return r->y && key ? yaml_line(r->y, key) : 0;
 }
 
+/* A text that was cut in the middle of a character is valid again. */
+static const char * __attribute__((format(printf, 2, 0)))
+def_message(struct arena *a, const char *fmt, va_list ap)
+{
+	char buf[LIM_MSG];
+	struct str s;
+	char *text;
+
+	vsnprintf(buf, sizeof(buf), fmt, ap);
+	str_init(&s, 0);
+	text_utf8_fix(str_of(buf), &s);
+	text = arena_dup(a, s.p, s.len);
+	str_clear(&s);
+	return text;
+}
+
 static void __attribute__((format(printf, 5, 6)))
 def_add_warning(struct arena *a, struct def *d, const char *code, int line,
     const char *fmt, ...)
 {
-	char buf[LIM_MSG];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(buf, sizeof(buf), fmt, ap);
-	va_end(ap);
 	d->warnings = core_grow(d->warnings, d->nwarnings, &d->warnings_cap,
 	    sizeof(*d->warnings));
 	d->warnings[d->nwarnings++] = (struct def_warning){ code,
-	    arena_dup(a, buf, text_cut(str_of(buf), LIM_MSG - 8)), line };
+	    def_message(a, fmt, ap), line };
+	va_end(ap);
 }
 
 #define def_warning(r, key, code, ...) \
@@ -10358,17 +10440,15 @@ static void __attribute__((format(printf, 4, 5)))
 def_refuse(struct def_reader *r, const char *code, int line,
     const char *fmt, ...)
 {
-	char buf[LIM_MSG];
 	va_list ap;
 
 	if (r->d->error && !r->problems)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(buf, sizeof(buf), fmt, ap);
-	va_end(ap);
 	r->d->error = code;
 	r->d->error_line = line;
-	r->d->error_message = arena_strdup(r->a, buf);
+	r->d->error_message = def_message(r->a, fmt, ap);
+	va_end(ap);
 }
 
 /* A key's value cannot be taken: the file is refused, or JSON complains. */
@@ -10376,8 +10456,9 @@ static void
 def_refuse_key(struct def_reader *r, const char *key, const char *want,
     const cJSON *v)
 {
-	const char *is = cJSON_IsString(v) ? v->valuestring : json_kind(v);
-	const char *q = cJSON_IsString(v) ? "'" : "";
+	const char *text = cJSON_GetStringValue(v);
+	const char *is = text ? text : json_kind(v);
+	const char *q = text ? "'" : "";
 	struct str s;
 
 	if (!r->problems) {
@@ -12253,14 +12334,10 @@ shell_braces(struct shell_parser *s)
 			s->depth++;
 			shell_dollar(s, &skip);
 			s->depth--;
-		} else if (*s->p == '\'' || *s->p == '@') {
-			/* ${x@P} expands again; quotes in here are rare */
-			if (*s->p == '@' && s->p[1] != '}' &&
-			    s->p[1] != ']') {
-				shell_break(s);
-				break;
-			}
-			s->p++;
+		} else if (*s->p == '\'' || *s->p == '"' || (*s->p == '@' &&
+		    s->p[1] != '}' && s->p[1] != ']')) {
+			/* quotes nest in ways of their own; ${x@P} runs */
+			shell_break(s);
 		} else {
 			depth += *s->p == '{';
 			depth -= *s->p == '}';
@@ -12598,7 +12675,10 @@ shell_for(struct shell_parser *s)
 	}
 }
 
-/* `[[ ... ]]`: operators in it are words. */
+/*
+ * `[[ ... ]]`: operators in it are words.  A subscript, even a quoted one,
+ * is evaluated and may run commands: 'a[$(x)]'.
+ */
 static void
 shell_test(struct shell_parser *s)
 {
@@ -12608,6 +12688,8 @@ shell_test(struct shell_parser *s)
 	while (*s->p && !end) {
 		if (shell_word(s, &w)) {
 			end = !strcmp(w.source, "]]");
+			if (strchr(w.text, '['))
+				shell_break(s);
 			shell_word_clear(&w);
 		} else {
 			s->p++;
@@ -13589,8 +13671,9 @@ static const struct {
 	{ "true", "", 0 },
 	{ "false", "", 0 },
 	{ ":", "", 0 },
-	{ "test", "", READ_PATHS },
-	{ "[", "", READ_PATHS },
+	/* -v 'a[$(x)]' runs x */
+	{ "test", "-v", READ_PATHS },
+	{ "[", "-v", READ_PATHS },
 	{ "lsof", "-r -D", 0 },
 	{ "pgrep", "", 0 },
 	{ "tput", "", 0 },
@@ -13750,6 +13833,12 @@ perm_sub_reads(struct perm_bash *b, const struct shell_command *c, size_t i)
 		i++;
 	if (i >= c->nwords || perm_has_glob(c, i))
 		return false;
+	/* git diff takes files from anywhere, too */
+	for (k = i; k < c->nwords; k++)
+		if (c->words[k].tilde || c->words[k].text[0] == '/' ||
+		    !strncmp(c->words[k].text, "../", 3) ||
+		    strstr(c->words[k].text, "/../"))
+			return false;
 	b->git |= !strcmp(name, "git");
 	sub = c->words[i].text;
 	for (k = 0; k < LENGTH(perm_subs); k++)
@@ -13765,18 +13854,52 @@ perm_sub_reads(struct perm_bash *b, const struct shell_command *c, size_t i)
 	return true;
 }
 
+/*
+ * Where the command proper begins; false where the words in front of it do
+ * not tell what it works on: xargs, or variables that could change it.
+ */
+static bool
+perm_plain_start(const struct shell_command *c, size_t *start)
+{
+	size_t i;
+
+	*start = perm_unwrap(c, c->nassign);
+	for (i = 0; i < c->nassign; i++)
+		if (!perm_is_safe_env(&c->words[i]))
+			return false;
+	for (; i < *start; i++)
+		if (!strcmp(file_name(c->words[i].text), "xargs"))
+			return false;
+	return true;
+}
+
+/* A read that could bring up a file which a deny rule hides. */
+static bool
+perm_may_hit_denied(struct perm_bash *b, const struct shell_command *c,
+    size_t i)
+{
+	static const char *const greps[] = { "grep", "egrep", "fgrep", NULL };
+
+	if (!perm_denies_reads(b->p))
+		return false;
+	return perm_has_glob(c, i) || (perm_is_word(c, i, greps) &&
+	    perm_has_flag(c, i + 1, "-r -R --recursive "
+	    "--dereference-recursive -d --directories"));
+}
+
 /* Whether a simple command only reads, and only what may be read. */
 static bool
 perm_only_reads(struct perm_bash *b, const struct shell_command *c)
 {
-	size_t i = perm_unwrap(c, c->nassign), k;
 	const char *name;
+	size_t i, k;
 
-	for (k = 0; k < c->nassign; k++)
-		if (!perm_is_safe_env(&c->words[k]))
-			return false;
+	if (!perm_plain_start(c, &i))
+		return false;
 	if (i >= c->nwords)
 		return !c->nassign;	/* redirections alone */
+	if (perm_may_hit_denied(b, c, i))
+		return false;
 	if (c->words[i].dynamic || c->words[i].glob)
 		return false;
 	name = c->words[i].text;
@@ -13825,21 +13948,21 @@ perm_sed_is_plain(const char *s)
 	return parts == 2 && !s[strspn(s, "gIip0123456789")];
 }
 
+/* What acceptEdits lets pass inside, and plan mode never. */
+static const char *const perm_editors[] = { "mkdir", "touch", "rm", "rmdir",
+    "mv", "cp", "sed", NULL };
+
 /* acceptEdits: simple file commands on paths inside. */
 static bool
 perm_only_edits(struct perm_bash *b, const struct shell_command *c)
 {
-	static const char *const names[] = { "mkdir", "touch", "rm", "rmdir",
-	    "mv", "cp", "sed", NULL };
-	size_t i = perm_unwrap(c, c->nassign), k;
 	struct perm_path path;
 	bool sed, ok = true;
+	size_t i;
 
-	for (k = 0; k < c->nassign; k++)
-		if (!perm_is_safe_env(&c->words[k]))
-			return false;
-	if (i >= c->nwords || !perm_is_word(c, i, names) ||
-	    strchr(c->words[i].text, '/'))
+	if (!perm_plain_start(c, &i) || i >= c->nwords ||
+	    !perm_is_word(c, i, perm_editors) || strchr(c->words[i].text,
+	    '/') || !b->base.len)
 		return false;
 	sed = !strcmp(c->words[i].text, "sed");
 	for (i++; i < c->nwords && ok; i++) {
@@ -13919,6 +14042,21 @@ perm_allow_rule(struct perm_bash *b, const struct shell_command *c)
 	return hit ? r : NULL;
 }
 
+/* $HOME or ${HOME}, quoted or not, with nothing but / and * behind it. */
+static bool
+perm_is_home(const char *source)
+{
+	const char *p = source + strspn(source, "\"");
+
+	if (!strncmp(p, "$HOME", 5))
+		p += 5;
+	else if (!strncmp(p, "${HOME}", 7))
+		p += 7;
+	else
+		return false;
+	return !p[strspn(p, "\"/*.")];
+}
+
 /* Removing what nobody wants removed: /, home, here or above, "$X"/... */
 static bool
 perm_is_critical(struct perm_bash *b, const struct shell_command *c)
@@ -13937,6 +14075,11 @@ perm_is_critical(struct perm_bash *b, const struct shell_command *c)
 			t = c->words[i].text;
 			if (t[0] == '-')
 				continue;
+			if (c->words[i].dynamic &&
+			    perm_is_home(c->words[i].source)) {
+				bad = true;
+				continue;
+			}
 			if (c->words[i].dynamic) {
 				/* everything, where the variable is empty */
 				n = strlen(t);
@@ -14109,6 +14252,10 @@ perm_bash_barred(struct perm_bash *b, const char *cmd)
 		for (k = 0; k < b->sh.n && !r; k++) {
 			r = perm_file_rule(b, lists[i], &b->sh.c[k]);
 			perm_follow_cd(b, &b->sh.c[k]);
+			/* {rm,x} and /bin/r?: any name at all */
+			if (!r && b->sh.c[k].nassign < b->sh.c[k].nwords &&
+			    b->sh.c[k].words[b->sh.c[k].nassign].glob)
+				r = perm_any_spec(b, lists[i]);
 		}
 		if (!r && b->sh.broken)
 			r = perm_any_spec(b, lists[i]);
@@ -14145,6 +14292,9 @@ perm_bash_parts(struct perm_bash *b, const char *cmd)
 		c = &b->sh.c[i];
 		b->git = false;
 		r = perm_allow_rule(b, c);
+		if (r && b->c->mode == MODE_PLAN && perm_is_word(c,
+		    perm_unwrap(c, c->nassign), perm_editors))
+			r = NULL;
 		reads = !r && perm_only_reads(b, c);
 		git_moved = b->git && b->moved && !r;
 		if (r)
@@ -15203,8 +15353,8 @@ msg_markable(const struct conv *c, size_t end)
 /*
  * Fills p with what to write for the messages, with `mark` (a JSON member
  * with its comma in front, or empty) in the fork point, the block of the
- * previous moving mark, and the last block; returns how many pieces.  The caller
- * calls msg_sent() once the API took it.
+ * previous moving mark, and the last block; returns how many pieces.  The
+ * caller calls msg_sent() once the API took it.
  */
 static size_t
 msg_pieces(const struct conv *c, struct slice mark,
@@ -17117,7 +17267,8 @@ tool_host_drops(const struct tool_want *w, const struct tool *t,
 
 	*layer = "machine";
 	if (t->usable && !t->usable(w->r))
-		str_adds(reason, "what it needs is not on this machine");
+		str_addf(reason, "needs %s, which is not on this machine",
+		    t->needs ? t->needs : "something");
 	if (reason->len)
 		return reason->p;
 	*layer = "options";
@@ -19598,7 +19749,9 @@ static pcre2_code *
 grep_compile_one(const struct grep *g, bool utf, bool *jit, int *error,
     size_t *at)
 {
-	uint32_t flags = PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+	/* ^ also where a line is empty and we look at nothing behind it. */
+	uint32_t flags = PCRE2_MULTILINE | PCRE2_ALT_CIRCUMFLEX |
+	    PCRE2_NEVER_BACKSLASH_C;
 	pcre2_compile_context *c = pcre2_compile_context_create(NULL);
 	pcre2_code *code;
 
@@ -21527,7 +21680,8 @@ static const struct tool bash_tool = {
 	.subject = SUBJECT_COMMAND,
 	.subject_key = "command",
 	.run = bash_run,
-	.usable = bash_usable
+	.usable = bash_usable,
+	.needs = "a shell"
 };
 /*=== [plan] TodoWrite =======================================================
  * uses: core str json
@@ -21959,6 +22113,17 @@ child_clear(struct child *c)
 	proc_end(&c->proc);
 	str_clear(&c->in);
 	str_clear(&c->result);
+}
+
+/* Asks all that still run to end, so that they do so side by side. */
+static void
+child_stop(struct child *c, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (c[i].proc.pid)
+			proc_signal(&c[i].proc, c[i].proc.pid, SIGTERM);
 }
 
 /* Takes the whole frames off what was read. */
@@ -22398,7 +22563,8 @@ loop_side_by_side(struct run *r, struct loop_job **j, size_t n)
 			break;
 		started++;
 	}
-	child_wait(c, started, IO_FOREVER, NULL);
+	if (child_wait(c, started, IO_FOREVER, NULL) < 0)
+		child_stop(c, started);
 	for (i = 0; i < started; i++) {
 		if (child_done(&c[i]))
 			loop_collect(r, j[i], &c[i]);

@@ -9,6 +9,7 @@ kernel's other counts (wait4, VmHWM) are too low below a megabyte.
 
 import os
 import random
+import re
 import shutil
 import statistics
 import subprocess
@@ -58,7 +59,7 @@ def command(prompt="say hello", *more):
 
 
 def spawn(place, env, *commands, rounds=ROUNDS):
-    """[(median wall ms, median CPU ms)] of commands run in turns."""
+    """[(wall ms, CPU ms)] of commands run in turns, by spawn.c."""
     argv = [SPAWN, str(rounds)]
     for c in commands:
         argv += ["--"] * (len(argv) > 2) + c
@@ -311,9 +312,13 @@ def bench_grep(place):
                            cwd=place.project, stdout=subprocess.DEVNULL,
                            check=True)
             ours.append(server.requests[1][0] - server.requests[0][1])
+            found = re.search(rb"Found (\d+) total", server.last)
             begin = time.monotonic()
-            subprocess.run(rg, stdout=subprocess.DEVNULL)
+            lines = subprocess.run(rg, stdout=subprocess.PIPE).stdout.split()
             theirs.append(time.monotonic() - begin)
+        if int(found.group(1) if found else 0) != sum(
+                int(s.rpartition(b":")[2]) for s in lines):
+            sys.exit("bench: Grep and ripgrep disagree on " + pattern)
         ratio = min(ours) / min(theirs)
         row("Grep %s %s" % (flag, pattern[:36]), "%s = %.2f x ripgrep"
             % (ms(min(ours) * 1000), ratio), "<= 1.2 x", ratio <= 1.2)

@@ -73,8 +73,9 @@ def encode(answer, number):
 class Server:
     def __init__(self, tls=None):
         self.plan = job
-        self.requests = []      # (arrived, answered, size of the body)
+        self.requests = []      # [arrived, answered, size of the body]
         self.held = 0           # clients that wait for their last answer
+        self.last = b""         # the body of the newest request
         self.numbers = 0
         self.loop = asyncio.new_event_loop()
         self.open = asyncio.Event()
@@ -117,12 +118,14 @@ class Server:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         at = head.index(b"content-length:") + 15
         body = await reader.readexactly(int(head[at:head.index(b"\r", at)]))
-        arrived = time.monotonic()
+        request = [time.monotonic(), None, len(body)]
+        self.requests.append(request)
+        self.last = body
         answer = self.plan(body)
         if answer[0] == "text" and not self.open.is_set():
             self.held += 1
             await self.open.wait()
         self.numbers += 1
+        request[1] = time.monotonic()
         writer.write(encode(answer, self.numbers))
         await writer.drain()
-        self.requests.append((arrived, time.monotonic(), len(body)))

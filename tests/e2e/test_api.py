@@ -1,6 +1,7 @@
 """The API client: streams, dialects, retries, fallback, stop reasons."""
 
 import json
+import signal
 import threading
 import time
 
@@ -30,7 +31,11 @@ WIRES = [
     dict(bom=True), dict(done=True), dict(event_names=False),
     dict(interim=b"HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n"),
     dict(interim=b"HTTP/1.1 100 Continue\r\n\r\n", split=1),
-    dict(content_type="text/event-stream"),
+    dict(content_type="text/event-stream"), dict(content_type=None),
+    dict(content_type="Text/Event-Stream;Charset=UTF-8"),
+    dict(content_type="application/octet-stream"),
+    dict(chunk_ext=True), dict(trailers=True), dict(head_eol="\n"),
+    dict(head_case=str.upper), dict(head_case=str.lower),
     dict(headers={"X-Long": "v" * 8000}),
 ]
 
@@ -685,6 +690,74 @@ def test_no_betas_unless_asked(fake, sub):
     sub("-p", "go", env={"ANTHROPIC_BETAS": "my-beta-1"})
     assert "anthropic-beta" not in api.requests[0].headers
     assert api.requests[1].headers["anthropic-beta"] == "my-beta-1"
+
+
+HOSTILE = {
+    "endless header": (b"HTTP/1.1 200 OK\r\nx: ", b"a" * 65536),
+    "endless headers": (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n" * 9000),
+    "endless interim": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2000),
+    "endless status": (b"HTTP/1.1 200 ", b"O" * 65536),
+    "endless chunk size": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: "
+                           b"chunked\r\n\r\n", b"0" * 65536),
+    "endless extension": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: "
+                          b"chunked\r\n\r\n5;", b"x" * 65536),
+    "endless trailers": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: "
+                         b"chunked\r\n\r\n0\r\n", b"x: y\r\n" * 9000),
+    "endless error page": (b"HTTP/1.1 500 X\r\n\r\n", b"<p>" * 30000),
+    "endless line": (b"HTTP/1.1 200 OK\r\n\r\ndata: ", b"x" * 65536),
+    "endless event": (b"HTTP/1.1 200 OK\r\n\r\n", b"data: x\n" * 9000),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_server(fake, sub, name):
+    """It never stops talking: the run ends by its own limits, with an
+    error, and without the server's megabytes in memory."""
+    first, rest = HOSTILE[name]
+    api = fake([turn("x", faults=[dict(raw=first, endless=rest)] * 2)])
+    api.may_leave = True
+    p = sub.start("-p", "go", "--timeout", "25", env={
+        "CLAUDE_CODE_MAX_RETRIES": "0"})
+    peak = 0
+    while p.popen.poll() is None:
+        try:
+            with open("/proc/%d/status" % p.pid) as f:
+                peak = max([peak] + [int(x.split()[1]) for x in f
+                                     if x.startswith("RssAnon")])
+        except OSError:
+            pass
+        time.sleep(0.01)
+    r = p.wait()
+    assert r.status == 1, r
+    assert b"out of time" not in r.out
+    assert peak < 150000, "kB"
+    assert len(r.out) < 3000
+
+
+def test_answer_over_the_limit(fake, sub):
+    """66 MiB of text in 17 deltas: refused, not kept."""
+    api = fake([turn(text("x" * (66 << 20), pieces=4 << 20))])
+    r = sub("-p", "go", "--output-format=json",
+            env={"CLAUDE_CODE_MAX_RETRIES": "0"})
+    assert r.status == 1 and r.json["is_error"]
+    assert len(r.out) < 5000
+    assert len(api.requests) == 1
+
+
+def test_ignored_hangup_stays_ignored(fake, sub):
+    """nohup, and `&` in a script: what was ignored is not listened to."""
+    gate = threading.Event()
+    api = fake([turn("x", gate=gate)])
+
+    def ignore():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    p = sub.start("-p", "go", preexec_fn=ignore)
+    api.wait_requests(1)
+    p.signal(signal.SIGHUP)
+    p.signal(signal.SIGINT)
+    gate.set()
+    assert answer(p.wait()) == "x"
 
 
 def test_slow_response_head(fake, sub):

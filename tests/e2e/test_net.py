@@ -134,6 +134,19 @@ def test_plain_server_where_tls_was_asked(fake, sub, ca):
     assert r.status == 1 and b"localhost" in r.out
 
 
+def test_silent_tls_server(fake, sub, ca):
+    """It accepts and never says a word: the time limit holds there, too."""
+    import socket
+    fake([])
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen(5)
+        r = sub("-p", "go", "--timeout", "1", env=trust(
+            ca, ANTHROPIC_BASE_URL="https://localhost:%d"
+            % s.getsockname()[1]))
+    assert r.status == 1 and b"time" in r.out
+
+
 def test_tls_server_where_plain_was_asked(fake, sub, ca):
     api = fake([], tls=ca.leaf("ecdsa"))
     r = sub("-p", "go", env=dict(

@@ -110,7 +110,7 @@ def test_glob_order_is_by_time(fake, sub):
     (dict(pattern="^int\\s+[nN]eedle;$"), ["src/main.c"]),
 ])
 def test_grep_files(fake, tree, args, want):
-    t, error = grep(fake, tree, args.pop("pattern"), **args)
+    t, error = grep(fake, tree, **args)
     assert not error and names(t, tree) == want
     assert t.splitlines()[0].startswith("Found %d file" % len(want))
 

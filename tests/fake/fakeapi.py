@@ -44,6 +44,7 @@ TURNS.  turn(*blocks, stop=None, usage=None, faults=(), **options)
     close_after=True|"rst": connection dropped right after a response that
     promised keep-alive    close_header: "connection: close"
     interim: bytes before the response (an 1xx head)   headers={...}
+    chunk_ext  trailers  head_eol="\n"  head_case=str.upper   odd, but legal
     final=False: the last, empty chunk never comes (connection stays open)
 
 FAULTS.  dict(status=529, type=, message=, headers={}, body=, content_type=,
@@ -54,6 +55,7 @@ FAULTS.  dict(status=529, type=, message=, headers={}, body=, content_type=,
          dict(drop=True)                       close without a byte
          dict(error_event=K, type=, message=)  K events, then an error event
          dict(raw=b"...")                      these bytes, then close
+           (hold=True: then silence; endless=b"...": then these for ever)
          dict(slow_head=SECONDS)               response head byte by byte
   A fault may name its own blocks with turn=turn(...); default: its turn's.
 
@@ -931,7 +933,11 @@ class FakeApi:
             lines.append("Connection: close")
         for k, v in (spec.get("headers") or {}).items():
             lines.append("%s: %s" % (k, v))
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        if spec.get("head_case"):
+            lines[1:] = [spec["head_case"](x.split(":")[0]) + ":"
+                         + x.split(":", 1)[1] for x in lines[1:]]
+        eol = spec.get("head_eol", "\r\n")
+        return (eol.join(lines) + eol + eol).encode("latin-1")
 
     def _error(self, conn, request, fault):
         status = fault["status"]
@@ -974,6 +980,8 @@ class FakeApi:
             data = fault["raw"]
             conn.write_cut(data.encode() if isinstance(data, str) else data,
                            spec.get("split"), spec.get("pause"))
+            while fault.get("endless") and not self.closing.is_set():
+                conn.write(fault["endless"])
             if fault.get("hold"):
                 conn.wait_close()
             return False
@@ -1023,9 +1031,14 @@ class FakeApi:
             head = b""
         pieces = self._chunks(payload, parts, spec)
         if length is None and not spec.get("http10"):
-            pieces = [b"%x\r\n" % len(p) + p + b"\r\n" for p in pieces]
+            ext = b" ;a=1;b=\"x;y\"" if spec.get("chunk_ext") else b""
+            pieces = [b"%x%s\r\n" % (len(p), ext) + p + b"\r\n"
+                      for p in pieces]
             if action is None and spec.get("final", True):
-                pieces.append(b"0\r\n\r\n")
+                pieces.append(b"0%s\r\n" % ext)
+                if spec.get("trailers"):
+                    pieces.append(b"X-Sum: 1\r\nX-More: 2\r\n")
+                pieces.append(b"\r\n")
         if spec.get("split"):
             conn.write_cut(head + b"".join(pieces), spec["split"],
                            spec.get("pause"))

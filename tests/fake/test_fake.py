@@ -591,6 +591,7 @@ WORDS = "北京 \U0001f642 é \"q\" \\ \n end"
     dict(data_space=False), dict(multi_data=True), dict(pings=True),
     dict(chunks=1), dict(split=1), dict(split=7), dict(length=True),
     dict(http10=True), dict(close_header=True), dict(bom=True),
+    dict(chunk_ext=True), dict(trailers=True), dict(head_case=str.upper),
     dict(comments=True, eol="\r\n", multi_data=True, chunks=3),
 ], ids=str)
 def test_wire_forms_keep_the_text(wire):

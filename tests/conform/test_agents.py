@@ -1,0 +1,242 @@
+"""Agent files: every row of agents/EXPECTED.tsv and rules/EXPECTED.tsv, by
+`subagent agents --json` and `subagent check`, and what no file can show:
+links, devices, sizes, broken bytes in names, where the files come from."""
+
+import json
+import os
+import shutil
+import time
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COLUMNS = ("file", "loads", "name", "tools", "model", "warning")
+
+
+def unescape(s):
+    out, i = "", 0
+    while i < len(s):
+        if s[i] == "\\" and i + 1 < len(s):
+            i += 1
+            out += {"n": "\n", "t": "\t"}.get(s[i], s[i])
+        else:
+            out += s[i]
+        i += 1
+    return out
+
+
+def rows(folder):
+    """The rows of a table as dicts, with the folder's name."""
+    out = []
+    with open(os.path.join(HERE, folder, "EXPECTED.tsv"),
+              encoding="utf-8", newline="\n") as f:
+        lines = [x for x in f.read().split("\n") if x and x[0] != "#"]
+    names = lines[0].split("\t")
+    assert tuple(names[:6]) == COLUMNS
+    for line in lines[1:]:
+        row = dict(zip(names, line.split("\t")))
+        row["folder"] = folder
+        out.append(row)
+    return out
+
+
+ROWS = rows("agents") + rows("rules")
+
+
+def test_tables_and_files_agree():
+    for folder in ("agents", "rules"):
+        files = {f for f in os.listdir(os.path.join(HERE, folder))
+                 if f.endswith(".md")}
+        assert files == {r["file"] for r in rows(folder)}
+
+
+def listing(sub, *args, **kw):
+    r = sub("agents", "--json", *args, **kw)
+    assert r.status == 0, r
+    return r.json
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return {}
+
+
+def listed(sub, shared, row):
+    """The row's entry of a listing that has the file alone in its folder:
+    the corpus has names that occur twice."""
+    path = sub.path(".claude/agents/" + row["file"])
+    os.makedirs(os.path.dirname(path))
+    shutil.copyfile(os.path.join(HERE, row["folder"], row["file"]), path)
+    r = sub("agents", "--json")
+    assert r.status == 0, r
+    ours = [a for a in r.json if a.get("path") == path]
+    assert len(ours) == 1, r
+    return r, ours[0]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["file"][:-3])
+def test_row(sub, shared, row):
+    r, a = listed(sub, shared, row)
+    check = sub("check", sub.path(".claude/agents/" + row["file"]))
+    said = check.text
+    if row["loads"] == "no":
+        assert set(a) == {"path", "active", "error"}
+        assert a["active"] is False
+        assert set(a["error"]) == {"code", "message", "line"}
+        assert a["error"]["code"] == row["warning"]
+        assert check.status == 1 and ": " + row["warning"] + ": " in said
+        quiet = row["warning"] == "no-name"
+        assert (r.err == b"") == quiet
+        return
+    assert set(a) == {"name", "source", "path", "description", "tools",
+                      "disallowedTools", "model", "active", "warnings"}
+    tools = {"inherit": None, "none": []}.get(
+        row["tools"], row["tools"].split("|"))
+    codes = [] if row["warning"] == "none" else row["warning"].split(",")
+    assert a["active"] is True and a["source"] == "project"
+    assert a["name"] == row["name"]
+    assert a["tools"] == tools
+    assert a["model"] == row["model"]
+    assert sorted(w["code"] for w in a["warnings"]) == sorted(codes)
+    if row.get("description", "-") != "-":
+        assert a["description"] == unescape(row["description"])
+    assert "\r" not in json.dumps(a) and "\\r" not in json.dumps(a)
+    assert check.status == 0
+    assert said.count("\n") == len(codes)
+    for code in codes:
+        assert ": " + code + ": " in said
+    assert r.err.count(b"\n") == len(codes)
+
+
+def test_the_whole_corpus_at_once(sub):
+    """Each file is read, whatever stands beside it."""
+    shutil.copytree(os.path.join(HERE, "agents"),
+                    sub.path(".claude/agents"))
+    agents = listing(sub)
+    ours = [a for a in agents if (a.get("path") or "").startswith(
+        sub.project)]
+    assert len(ours) == len(rows("agents"))
+    names = {a["name"] for a in ours if "name" in a}
+    assert names == {r["name"] for r in rows("agents")
+                     if r["loads"] == "yes"}
+    assert listing(sub) == agents
+
+
+def test_a_warning_names_file_and_line(sub):
+    path = sub.agent("a", "name: a\ndescription: x: y\ntools: Nope")
+    assert sub("check", path).text.startswith(path + ":3: yaml-recovered: ")
+    a = [a for a in listing(sub) if a.get("name") == "a"][0]
+    assert [w["line"] for w in a["warnings"]] == [3, 4]
+
+
+def test_odd_entries_of_the_folder(sub):
+    """L1: links are followed, loops and dangling links are told, devices
+    and pipes are passed over, other names are not read."""
+    sub.agent("deep", "name: deep\ndescription: d",
+              folder=".claude/agents/a/b/c/d/e/")
+    sub.write("else/out.md", "---\nname: out\ndescription: d\n---\nx\n")
+    sub.write("else/dir/in.md", "---\nname: in\ndescription: d\n---\nx\n")
+    sub.write(".claude/agents/text.txt", "---\nname: t\n---\n")
+    base = sub.path(".claude/agents/")
+    os.symlink(sub.path("else/out.md"), base + "link.md")
+    os.symlink(sub.path("else/dir"), base + "dir")
+    os.symlink("..", base + "a/up")
+    os.symlink("nowhere", base + "gone.md")
+    os.symlink("self.md", base + "self.md")
+    os.symlink("/dev/zero", base + "zero.md")
+    os.mkfifo(base + "pipe.md")
+    sub.write(".claude/agents/big.md", b"---\nname: big\ndescription: d\n"
+              b"---\n" + b"x" * (1 << 20))
+    agents = listing(sub)
+    names = {a.get("name") for a in agents}
+    assert {"deep", "out", "in"} <= names and "big" not in names
+    errors = {os.path.relpath(a["path"], base): a["error"]["code"]
+              for a in agents if "error" in a}
+    assert errors == {"a/up": "unreadable", "gone.md": "unreadable",
+                      "self.md": "unreadable", "big.md": "too-large"}
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_unreadable_file(sub):
+    sub.agent("a", "name: a\ndescription: d")
+    os.chmod(sub.path(".claude/agents/a.md"), 0)
+    codes = [a["error"]["code"] for a in listing(sub) if "error" in a]
+    assert codes == ["unreadable"]
+
+
+def test_name_of_a_file_in_any_bytes(sub):
+    path = os.fsencode(sub.path(".claude/agents/")) + b"\xff\x1b[31m.md"
+    os.makedirs(os.path.dirname(path))
+    with open(path, "wb") as f:
+        f.write(b"---\nname: odd\ndescription: d\n---\nx\n")
+    assert "odd" in {a.get("name") for a in listing(sub)}
+    r = sub("agents")
+    assert b"\x1b" not in r.out
+
+
+def test_same_name_in_one_folder(sub):
+    for name in ("b", "a/z", "a-z"):
+        sub.agent(name, "name: x\ndescription: " + name.replace("/", "_"),
+                  folder=".claude/agents/" if "/" not in name else
+                  ".claude/agents/")
+    same = [a for a in listing(sub) if a.get("name") == "x"]
+    assert [a["active"] for a in same] == [True, False, False]
+    assert same[0]["description"] == "a-z"
+    assert all([w["code"] for w in a["warnings"]] == ["dup-name"]
+               for a in same)
+
+
+def test_refused_file_bars_the_built_in(fake, sub):
+    """A broken restriction must not make room for a wider agent."""
+    sub.agent("gp", "name: general-purpose\ndescription: d\n"
+              "tools: {read: true}")
+    active = {a["name"] for a in listing(sub) if a["active"]}
+    assert "general-purpose" not in active
+    api = fake([])
+    r = sub("-p", "go", "--agent", "general-purpose")
+    assert r.status != 0 and b"gp.md:4" in r.err and r.out == b""
+    assert api.requests == []
+
+
+def test_untrusted_folder(sub):
+    """bypassPermissions of a project's agent waits for trust."""
+    sub.agent("a", "name: a\ndescription: d\n"
+              "permissionMode: bypassPermissions")
+    call = ("permit", "--agent", "a", "Bash", '{"command":"touch x"}')
+    assert sub(*call).status == 3
+    with open(sub.home + "/.claude.json", "w") as f:
+        json.dump({"projects": {sub.project: {
+            "hasTrustDialogAccepted": True}}}, f)
+    assert sub(*call).status == 0
+
+
+def test_five_thousand_files(sub):
+    folder = sub.path(".claude/agents")
+    os.makedirs(folder)
+    for i in range(5000):
+        with open("%s/a%d.md" % (folder, i), "w") as f:
+            f.write("---\nname: a%d\ndescription: d\n---\n%s" % (i, "x " * 500))
+    start = time.monotonic()
+    agents = listing(sub)
+    print("%.0f ms" % (1000 * (time.monotonic() - start)))
+    assert sum(a.get("source") == "project" for a in agents) == 5000
+
+
+BUILTIN = os.path.join(HERE, "..", "..", "agents", "builtin")
+
+
+def test_built_in_texts():
+    """Short, our own, and each ends where its file does."""
+    for name in os.listdir(BUILTIN):
+        with open(os.path.join(BUILTIN, name), encoding="utf-8") as f:
+            text = f.read()
+        assert len(text.encode()) < 3072, name
+        assert "Claude Code" not in text and "\t" not in text, name
+        assert text.endswith("\n") and "!" not in text.replace("!=", "")
+
+
+def test_examples_load(sub):
+    folder = os.path.join(HERE, "..", "..", "agents", "examples")
+    for name in sorted(os.listdir(folder)):
+        r = sub("check", os.path.join(folder, name))
+        assert (r.status, r.out) == (0, b""), r
