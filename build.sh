@@ -762,7 +762,7 @@ PROMPT='How many sections has subagent.c, and which one is the longest?'
 # The main job: with a key a real run, else a recorded model is played back.
 demo() {
 	release
-	set -- -p --allowedTools 'Read,Grep,Glob,Bash(grep *)'
+	set -- -p "$PROMPT" --allowedTools 'Read,Grep,Glob,Bash(grep *)'
 	if [ "${ANTHROPIC_API_KEY:-}${ANTHROPIC_AUTH_TOKEN:-}" ]; then
 		say 'a key is set: asking the real model'
 	else
@@ -770,8 +770,8 @@ demo() {
 		say 'the tools it calls run for real on this repository'
 		set -- "$@" --replay tests/demo/demo.jsonl
 	fi
-	echo "\$ ./subagent $* \"$PROMPT\""
-	./subagent "$@" "$PROMPT"
+	echo "\$ ./subagent $*"
+	./subagent "$@"
 }
 
 usage() {

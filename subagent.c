@@ -7984,7 +7984,7 @@ http_try(struct http *h, const struct http_req *q, const struct http_url *u,
 
 /*
  * Sends a request and reads the head of the answer; http_body() then gives
- * the rest, http_done() ends it.
+ * the rest, http_done() ends it.  -1: there is nothing in r to clear.
  */
 static int
 http_send(struct http *h, const struct http_req *q, struct http_resp *r,
@@ -8027,6 +8027,8 @@ http_send(struct http *h, const struct http_req *q, struct http_resp *r,
 	if (ret < 0)
 		http_drop(h);
 out:
+	if (ret < 0)
+		http_resp_clear(r);
 	explicit_bzero(head.p, head.len);	/* it holds the keys */
 	str_clear(&head);
 	str_clear(&key);
@@ -12186,6 +12188,7 @@ struct shell_parser {
 	char *heredocs[8];	/* delimiters that wait for a newline */
 	bool heredoc_quoted[8], heredoc_tabs[8];
 	int nheredocs;
+	int outer;		/* of them, begun outside these parentheses */
 	int depth;
 };
 
@@ -12227,17 +12230,18 @@ shell_break(struct shell_parser *s)
 	s->p += strlen(s->p);	/* nothing more is read */
 }
 
+/* A carriage return is a letter like any other. */
 static bool
 shell_is_blank(char c)
 {
-	return c == ' ' || c == '\t' || c == '\r';
+	return c == ' ' || c == '\t';
 }
 
 /* A character that ends a word when it is not quoted. */
 static bool
 shell_is_end(char c)
 {
-	return !c || strchr(" \t\r\n;|&<>()", c);
+	return !c || strchr(" \t\n;|&<>()", c);
 }
 
 static void shell_list(struct shell_parser *s, char end);	/* recursion */
@@ -12263,6 +12267,9 @@ shell_backquote(struct shell_parser *s)
 
 	str_init(&in, SHELL_MAX);
 	while (*s->p && *s->p != '`') {
+		/* \" and \newline mean other things in "`...`" */
+		if (*s->p == '\\' && (s->p[1] == '"' || s->p[1] == '\n'))
+			s->out->broken = true;
 		if (*s->p == '\\' && s->p[1] && strchr("`\\$", s->p[1]))
 			s->p++;
 		str_addc(&in, *s->p++);
@@ -12275,24 +12282,25 @@ shell_backquote(struct shell_parser *s)
 	str_clear(&in);
 }
 
-/* p is behind `$((` or `((`; goes behind `))`.  Only what is harmless. */
+/*
+ * p is behind `$((` or `((`; goes behind `))`.  Numbers alone: a name stands
+ * for its value, and the value a[$(x)] runs x.  What ends in `) )` is no
+ * arithmetic but commands in parentheses.
+ */
 static void
 shell_arithmetic(struct shell_parser *s)
 {
-	int depth = 2;
+	int depth = 0;
 
-	while (*s->p && depth > 0) {
-		if (*s->p == '`' || (*s->p == '$' && s->p[1] == '(') ||
-		    *s->p == '[') {
-			/* a[$(x)] runs x */
-			shell_break(s);
-			return;
-		}
+	for (; *s->p && (depth || *s->p != ')'); s->p++) {
 		depth += *s->p == '(';
 		depth -= *s->p == ')';
-		s->p++;
+		if (!strchr("0123456789+-*/%<>=!&|^~?:,() \t", *s->p))
+			break;
 	}
-	if (depth)
+	if (*s->p == ')' && s->p[1] == ')')
+		s->p += 2;
+	else
 		shell_break(s);
 }
 
@@ -12300,11 +12308,17 @@ shell_arithmetic(struct shell_parser *s)
 static void
 shell_parens(struct shell_parser *s)
 {
+	int outer = s->outer;
+
 	if (++s->depth > SHELL_DEPTH) {
 		shell_break(s);
 		return;
 	}
+	s->outer = s->nheredocs;
 	shell_list(s, ')');
+	if (s->nheredocs != s->outer)
+		shell_break(s);	/* shells differ on where that one ends */
+	s->outer = outer;
 	s->depth--;
 	if (*s->p == ')')
 		s->p++;
@@ -12314,7 +12328,11 @@ shell_parens(struct shell_parser *s)
 
 static void shell_dollar(struct shell_parser *s, struct str *t); /* recursion */
 
-/* p is behind `${`; goes behind the matching brace. */
+/*
+ * p is behind `${`; goes behind the matching brace.  Forms that evaluate
+ * what a variable holds, or that set one, are not taken apart: ${!x}, ${x@P},
+ * ${a[x]}, ${x:y}, ${x:=y}.
+ */
 static void
 shell_braces(struct shell_parser *s)
 {
@@ -12325,6 +12343,11 @@ shell_braces(struct shell_parser *s)
 	if (s->depth > SHELL_DEPTH)
 		shell_break(s);
 	while (*s->p && depth) {
+		if (strchr("!@[=", *s->p) || (*s->p == ':' &&
+		    !(s->p[1] && strchr("-+?", s->p[1])))) {
+			shell_break(s);
+			break;
+		}
 		if (*s->p == '\\' && s->p[1]) {
 			s->p += 2;
 		} else if (*s->p == '`') {
@@ -12334,9 +12357,8 @@ shell_braces(struct shell_parser *s)
 			s->depth++;
 			shell_dollar(s, &skip);
 			s->depth--;
-		} else if (*s->p == '\'' || *s->p == '"' || (*s->p == '@' &&
-		    s->p[1] != '}' && s->p[1] != ']')) {
-			/* quotes nest in ways of their own; ${x@P} runs */
+		} else if (*s->p == '\'' || *s->p == '"') {
+			/* quotes nest in ways of their own */
 			shell_break(s);
 		} else {
 			depth += *s->p == '{';
@@ -12380,7 +12402,11 @@ shell_double(struct shell_parser *s, struct shell_word *w, struct str *text)
 {
 	while (*s->p && *s->p != '"') {
 		if (*s->p == '\\' && s->p[1] == '\n') {
-			s->p += 2;
+			/* "$\newline(x)" runs x */
+			if (s->p[-1] == '$')
+				shell_break(s);
+			else
+				s->p += 2;
 		} else if (*s->p == '\\' && s->p[1] &&
 		    strchr("\"\\$`", s->p[1])) {
 			str_addc(text, s->p[1]);
@@ -12412,6 +12438,7 @@ shell_ansi(struct shell_parser *s, struct str *text)
 	const char *at;
 	unsigned v;
 	int n, base;
+	bool bytes;
 
 	while (*s->p && *s->p != '\'') {
 		if (*s->p != '\\' || !s->p[1]) {
@@ -12431,13 +12458,19 @@ shell_ansi(struct shell_parser *s, struct str *text)
 		}
 		n = *s->p == 'x' ? 2 : *s->p == 'u' ? 4 : *s->p == 'U' ? 8 :
 		    3;
+		bytes = n < 4;
 		s->p += base == 16;
 		for (v = 0; n-- > 0 && isxdigit((unsigned char)*s->p) &&
 		    (base == 16 || (*s->p >= '0' && *s->p <= '7')); s->p++)
 			v = v * (unsigned)base + (unsigned)(isdigit(
 			    (unsigned char)*s->p) ? *s->p - '0' :
 			    (*s->p | 32) - 'a' + 10);
-		if (v < 128)
+		/* a NUL ends the text in some shells and not in others */
+		if (!v || (base == 8 && v > 255)) {
+			shell_break(s);
+			return;
+		}
+		if (v < 128 || bytes)
 			str_addc(text, (char)v);
 		else
 			text_put(text, v);
@@ -12446,6 +12479,13 @@ shell_ansi(struct shell_parser *s, struct str *text)
 		s->p++;
 	else
 		shell_break(s);
+}
+
+/* Names of commands, not patterns. */
+static bool
+shell_is_bracket(const char *text)
+{
+	return !strcmp(text, "[") || !strcmp(text, "[[");
 }
 
 /* Reads one word at p; false: there is none. */
@@ -12460,6 +12500,12 @@ shell_word(struct shell_parser *s, struct shell_word *w)
 	w->tilde = *s->p == '~';
 	while (!shell_is_end(*s->p) || ((*s->p == '<' || *s->p == '>') &&
 	    s->p[1] == '(' && s->p == from)) {
+		if (s->p[0] == '\\' && s->p[1] == '\n') {
+			/* Within a word it could hide what the word is. */
+			if (!shell_is_blank(s->p[2]))
+				shell_break(s);
+			break;
+		}
 		switch (*s->p) {
 		case '<':
 		case '>':
@@ -12469,10 +12515,8 @@ shell_word(struct shell_parser *s, struct shell_word *w)
 			break;
 		case '\\':
 			s->p++;
-			if (*s->p && *s->p != '\n')
-				str_addc(&text, *s->p);
 			if (*s->p)
-				s->p++;
+				str_addc(&text, *s->p++);
 			w->quoted = true;
 			break;
 		case '\'':
@@ -12526,6 +12570,7 @@ shell_word(struct shell_parser *s, struct shell_word *w)
 		return false;
 	}
 	w->text = str_detach(&text);
+	w->glob &= !shell_is_bracket(w->text);
 	w->source = core_memdup(from, (size_t)(s->p - from));
 	return true;
 }
@@ -12554,6 +12599,8 @@ shell_heredocs(struct shell_parser *s)
 			    s->heredocs[i], n - skip);
 		}
 		for (; !s->heredoc_quoted[i] && body < s->p; body++) {
+			/* joined lines: where it ends is another matter */
+			s->out->broken |= *body == '\\' && body[1] == '\n';
 			if (*body == '\\' && body[1])
 				body++;
 			else if (*body == '`' || (*body == '$' &&
@@ -12596,14 +12643,17 @@ shell_redirect(struct shell_parser *s, struct shell_command *c)
 	}
 	dup = *s->p == '&';
 	s->p += dup;
-	while (shell_is_blank(*s->p))
-		s->p++;
+	if (*s->p == '\\' && s->p[1] == '\n')
+		shell_break(s);		/* the operator may go on */
+	while (shell_is_blank(*s->p) || (*s->p == '\\' && s->p[1] == '\n'))
+		s->p += 1 + (*s->p == '\\');
 	if (!shell_word(s, &w)) {
 		shell_break(s);
 		return;
 	}
 	if (here) {
-		if (s->nheredocs == (int)LENGTH(s->heredocs)) {
+		if (s->nheredocs == (int)LENGTH(s->heredocs) || w.dynamic ||
+		    strchr(w.source, '$')) {
 			shell_break(s);
 		} else {
 			s->heredoc_quoted[s->nheredocs] = w.quoted;
@@ -12657,28 +12707,53 @@ shell_is_closing(const struct shell_word *w)
 	    !strcmp(w->source, "}");
 }
 
-/* `for x in a b`: up to the separator, no command. */
+/*
+ * `for x in a b`: up to the separator, no command.  Other forms are not taken
+ * apart, nor are names like PATH.
+ */
 static void
 shell_for(struct shell_parser *s)
 {
 	struct shell_word w;
+	bool fine = true;
+	int n = 0;
 
-	while (*s->p && *s->p != ';' && *s->p != '\n') {
+	while (fine && *s->p && *s->p != ';' && *s->p != '\n') {
 		if (shell_is_blank(*s->p)) {
 			s->p++;
-		} else if (shell_word(s, &w)) {
+		} else if (*s->p != '#' && *s->p != '\\' &&
+		    shell_word(s, &w)) {
+			n++;
+			fine = n == 1 ? !w.source[strspn(w.source,
+			    "abcdefghijklmnopqrstuvwxyz_")] :
+			    n > 2 || !strcmp(w.source, "in");
 			shell_word_clear(&w);
 		} else {
-			shell_break(s);	/* for ((;;)) and the like */
-			return;
+			fine = false;	/* for ((;;)) and the like */
 		}
 	}
+	if (!fine || n < 2)
+		shell_break(s);
 }
 
 /*
  * `[[ ... ]]`: operators in it are words.  A subscript, even a quoted one,
- * is evaluated and may run commands: 'a[$(x)]'.
+ * is evaluated and may run commands: 'a[$(x)]'; so are the names that -v and
+ * the comparisons of numbers take.
  */
+static bool
+shell_test_evaluates(const char *text)
+{
+	static const char *const words[] = { "-v", "-R", "-eq", "-ne", "-lt",
+	    "-le", "-gt", "-ge" };
+	size_t i;
+
+	for (i = 0; i < LENGTH(words); i++)
+		if (!strcmp(text, words[i]))
+			return true;
+	return strchr(text, '[') != NULL;
+}
+
 static void
 shell_test(struct shell_parser *s)
 {
@@ -12686,9 +12761,11 @@ shell_test(struct shell_parser *s)
 	bool end = false;
 
 	while (*s->p && !end) {
-		if (shell_word(s, &w)) {
+		if (strchr("#\n\\;", *s->p)) {
+			shell_break(s);
+		} else if (shell_word(s, &w)) {
 			end = !strcmp(w.source, "]]");
-			if (strchr(w.text, '['))
+			if (shell_test_evaluates(w.text))
 				shell_break(s);
 			shell_word_clear(&w);
 		} else {
@@ -12697,6 +12774,16 @@ shell_test(struct shell_parser *s)
 	}
 	if (!end)
 		shell_break(s);
+}
+
+/* The keyword `time` has an option that is no word of the command. */
+static void
+shell_time(struct shell_parser *s)
+{
+	while (shell_is_blank(*s->p))
+		s->p++;
+	if (s->p[0] == '-' && s->p[1] == 'p' && shell_is_end(s->p[2]))
+		s->p += 2;
 }
 
 static void
@@ -12731,8 +12818,14 @@ shell_take(struct shell_parser *s, struct shell_command *c)
 		for (i = 0; i < LENGTH(hard); i++)
 			if (!strcmp(w.source, hard[i]))
 				shell_break(s);
-		if (!c->nassign && (shell_is_prefix(&w) ||
-		    shell_is_closing(&w))) {
+		/* Shells differ on keywords behind these. */
+		if ((c->nassign || c->nredirects) && (shell_is_prefix(&w) ||
+		    shell_is_closing(&w) || !strcmp(w.source, "for") ||
+		    !strcmp(w.source, "[[")))
+			shell_break(s);
+		if (shell_is_prefix(&w) || shell_is_closing(&w)) {
+			if (!strcmp(w.source, "time"))
+				shell_time(s);
 			shell_word_clear(&w);
 			return;
 		}
@@ -12767,10 +12860,13 @@ shell_list(struct shell_parser *s, char end)
 		switch (*s->p) {
 		case ' ':
 		case '\t':
-		case '\r':
 			s->p++;
 			break;
 		case '\n':
+			if (s->outer) {
+				shell_break(s);	/* whose body follows? */
+				break;
+			}
 			s->p++;
 			shell_keep(s, &c);
 			shell_heredocs(s);
@@ -12828,7 +12924,7 @@ shell_list(struct shell_parser *s, char end)
 		}
 	}
 	shell_keep(s, &c);
-	if (s->nheredocs)
+	if (s->nheredocs && !end)
 		shell_heredocs(s);
 }
 
@@ -13012,6 +13108,7 @@ perm_compile(struct perm_rule *r, const struct conf_rule *from)
 	const char *open = t.n ? memchr(t.p, '(', t.n) : NULL;
 	size_t n = open ? (size_t)(open - t.p) : t.n;
 	char *name = core_memdup(t.p, n);
+	const char *star, *server;
 
 	memset(r, 0, sizeof(*r));
 	r->from = from;
@@ -13024,10 +13121,12 @@ perm_compile(struct perm_rule *r, const struct conf_rule *from)
 		free(r->spec);
 		r->spec = NULL;
 	}
-	if (allow && strchr(r->tool, '*') &&
-	    (strncmp(r->tool, "mcp__", 5) || strchr(r->tool, '*') <
-	    r->tool + 7))
-		broken = true;
+	if (allow && (star = strchr(r->tool, '*')) != NULL) {
+		server = strncmp(r->tool, "mcp__", 5) ? NULL :
+		    strstr(r->tool + 5, "__");
+		broken |= !server || server == r->tool + 5 ||
+		    star < server + 2;
+	}
 	if (broken)
 		log_warn("%s: the rule '%.100s' is broken: %s", from->origin,
 		    from->text, allow ? "ignored" :
@@ -13380,7 +13479,7 @@ perm_host(const char *url, struct str *host)
 
 	p = p ? p + 3 : url;
 	n = strcspn(p, "/?#");
-	end = memchr(p, '@', n);
+	end = memrchr(p, '@', n);
 	if (end) {
 		n -= (size_t)(end + 1 - p);
 		p = end + 1;
@@ -13433,7 +13532,11 @@ struct perm_bash {
 	bool moved;		/* a cd came before */
 	bool git;		/* a git command is among them */
 	int depth;		/* of sh -c inside */
+	int work;		/* readings made of it, see PERM_WORK */
 };
+
+/* More readings of one command line than that count as not understood. */
+#define PERM_WORK 1000
 
 /*
  * A command pattern: `*` anywhere; ` *` or `:*` at the end also matches
@@ -13491,7 +13594,15 @@ perm_is_word(const struct shell_command *c, size_t i, const char *const *set)
 	return false;
 }
 
-/* Wrappers that run what follows; with what options they still count. */
+/* Wrappers that run what follows: by name alone, ./nice is anything. */
+static bool
+perm_is_wrapper(const struct shell_command *c, size_t i,
+    const char *const *set)
+{
+	return perm_is_word(c, i, set) && !strchr(c->words[i].text, '/');
+}
+
+/* Where what they run begins; with what options they still count. */
 static size_t
 perm_unwrap(const struct shell_command *c, size_t i)
 {
@@ -13502,16 +13613,16 @@ perm_unwrap(const struct shell_command *c, size_t i)
 	size_t from;
 
 	for (from = i; i < c->nwords; from = i) {
-		if (perm_is_word(c, i, plain)) {
+		if (perm_is_wrapper(c, i, plain)) {
 			i++;
 			if (i < c->nwords && c->words[i].text[0] == '-')
 				return from;	/* command -v, xargs -n1 */
-		} else if (perm_is_word(c, i, timeout)) {
+		} else if (perm_is_wrapper(c, i, timeout)) {
 			for (i++; i < c->nwords &&
 			    c->words[i].text[0] == '-'; i++)
 				continue;
 			i++;	/* the duration */
-		} else if (perm_is_word(c, i, nice)) {
+		} else if (perm_is_wrapper(c, i, nice)) {
 			for (i++; i < c->nwords &&
 			    c->words[i].text[0] == '-'; i++)
 				if (!strcmp(c->words[i].text, "-n"))
@@ -13543,12 +13654,30 @@ perm_is_safe_env(const struct shell_word *w)
 static const char *const perm_runners[] = { "env", "sudo", "doas", "watch",
     "ionice", "setsid", "flock", "xargs", "busybox", "exec", "eval", "find",
     "parallel", "nice", "nohup", "timeout", "time", "stdbuf", "command",
-    "builtin", "noglob", "chroot", "unshare", "strace", "script", NULL };
+    "builtin", "noglob", "chroot", "unshare", "strace", "script", "su",
+    "runuser", "nsenter", "taskset", "chrt", "setarch", "prlimit", "fakeroot",
+    "systemd-run", "ltrace", "valgrind", "trap", "coproc", "fd", "fdfind",
+    NULL };
+/* Commands that take a script as a word. */
 static const char *const perm_shells[] = { "sh", "bash", "zsh", "dash",
-    "ash", "ksh", NULL };
+    "ash", "ksh", "rbash", "eval", "trap", "watch", "script", "su", "runuser",
+    "flock", "parallel", "env", NULL };
 
 static const struct perm_rule *perm_bash_rule(struct perm_bash *b,
     enum conf_list list, const struct shell *sh);	/* recursion */
+
+/* A rule with a specifier that could have matched a part we cannot see. */
+static const struct perm_rule *
+perm_any_spec(const struct perm_bash *b, enum conf_list list)
+{
+	size_t i;
+
+	for (i = 0; i < b->p->nrules; i++)
+		if (b->p->rules[i].from->list == list && b->p->rules[i].spec &&
+		    perm_names(&b->p->rules[i], b->c->tool->name))
+			return &b->p->rules[i];
+	return NULL;
+}
 
 /* A deny or ask rule on one reading of a command, from word i on. */
 static const struct perm_rule *
@@ -13560,6 +13689,8 @@ perm_reading_rule(struct perm_bash *b, enum conf_list list,
 	bool hit = false;
 	size_t k, t;
 
+	if (++b->work > PERM_WORK)
+		return perm_any_spec(b, list);
 	for (t = 0; t < 3; t++)
 		str_init(&text[t], 0);
 	perm_join(c, i, true, false, &text[0]);
@@ -13589,10 +13720,11 @@ perm_script_rule(struct perm_bash *b, enum conf_list list,
 	struct str text;
 	size_t k;
 
-	if (++b->depth > 4) {
-		b->depth--;
+	if (!perm_is_word(c, i, perm_shells))
 		return NULL;
-	}
+	if (b->depth == 4)
+		return perm_any_spec(b, list);
+	b->depth++;
 	str_init(&text, 0);
 	if (perm_is_word(c, i, eval)) {
 		perm_join(c, i + 1, false, false, &text);
@@ -13600,8 +13732,7 @@ perm_script_rule(struct perm_bash *b, enum conf_list list,
 		r = perm_bash_rule(b, list, &sh);
 		shell_clear(&sh);
 	}
-	for (k = i + 1; perm_is_word(c, i, perm_shells) && k < c->nwords &&
-	    !r; k++) {
+	for (k = i + 1; k < c->nwords && !r; k++) {
 		shell_parse(c->words[k].text, &sh);
 		r = perm_bash_rule(b, list, &sh);
 		shell_clear(&sh);
@@ -13609,6 +13740,13 @@ perm_script_rule(struct perm_bash *b, enum conf_list list,
 	str_clear(&text);
 	b->depth--;
 	return r;
+}
+
+/* A word that stands for any name: $x, {rm,x}, /bin/r?. */
+static bool
+perm_is_any_name(const struct shell_command *c, size_t i)
+{
+	return i < c->nwords && (c->words[i].dynamic || c->words[i].glob);
 }
 
 /* Any deny or ask rule that any part of the command line matches. */
@@ -13620,8 +13758,14 @@ perm_bash_rule(struct perm_bash *b, enum conf_list list,
 	const struct shell_command *c;
 	size_t i, k;
 
+	if (sh->broken && b->depth)
+		return perm_any_spec(b, list);
 	for (i = 0; i < sh->n; i++) {
 		c = &sh->c[i];
+		if (perm_is_any_name(c, c->nassign) || (perm_is_word(c,
+		    c->nassign, perm_runners) && perm_is_any_name(c,
+		    perm_unwrap(c, c->nassign))))
+			return perm_any_spec(b, list);
 		/* with its assignments, and behind them */
 		if (c->nassign && (r = perm_reading_rule(b, list, c, 0)))
 			return r;
@@ -13666,7 +13810,8 @@ static const struct {
 	{ "diff", "--to-file --from-file", READ_PATHS },
 	{ "stat", "", READ_PATHS },
 	{ "du", "--files0-from -X", READ_PATHS },
-	{ "file", "-C -m -f", READ_PATHS },
+	{ "file", "-C -m -f --compile --magic-file --files-from",
+	    READ_PATHS },
 	{ "cd", "", READ_PATHS },
 	{ "true", "", 0 },
 	{ "false", "", 0 },
@@ -13678,9 +13823,10 @@ static const struct {
 	{ "pgrep", "", 0 },
 	{ "tput", "", 0 },
 	{ "ss", "-K --kill -D --diag", 0 },
-	{ "fd", "-x -X --exec --exec-batch", READ_PATHS | READ_PATTERN |
-	    READ_GLOB },
-	{ "fdfind", "-x -X --exec --exec-batch", READ_PATHS | READ_PATTERN |
+	{ "fd", "-x -X --exec --exec-batch -C --base-directory --search-path "
+	    "--ignore-file", READ_PATHS | READ_PATTERN | READ_GLOB },
+	{ "fdfind", "-x -X --exec --exec-batch -C --base-directory "
+	    "--search-path --ignore-file", READ_PATHS | READ_PATTERN |
 	    READ_GLOB },
 };
 
@@ -13728,7 +13874,7 @@ perm_is_flag(const char *arg, const char *flags)
 		if (f.n == n && !memcmp(f.p, arg, n))
 			return true;
 		/* --out for --output: GNU takes any beginning */
-		if (n > 3 && !strncmp(arg, "--", 2) && n < f.n &&
+		if (n > 2 && !strncmp(arg, "--", 2) && n < f.n &&
 		    !memcmp(f.p, arg, n))
 			return true;
 		/* -ax and -xVALUE: a single letter anywhere */
@@ -13739,28 +13885,72 @@ perm_is_flag(const char *arg, const char *flags)
 	return false;
 }
 
+/* Whether what a glob or braces stand for may lie above their folder. */
+static bool
+perm_glob_climbs(const char *text)
+{
+	const char *glob = text + strcspn(text, "*?[{"), *brace, *name;
+
+	if (strstr(glob, ".."))
+		return true;
+	/* .? and .* can be .. */
+	for (name = glob; name > text && name[-1] != '/'; name--)
+		continue;
+	if (name[0] == '.' && name < glob && glob[0] != '{')
+		return true;
+	for (name = glob; (name = strstr(name, "/.")) != NULL; name += 2)
+		return true;
+	/* *.{c,h}, but not {a,/etc} */
+	brace = strchr(text, '{');
+	if (!brace)
+		return false;
+	for (name = brace; name > text && name[-1] != '/'; name--)
+		continue;
+	return strpbrk(brace, "/.~") || name + strspn(name, ".~") == brace;
+}
+
+/* The folders where a relative path may start: a cd may have failed, too. */
+static size_t
+perm_bases(const struct perm_bash *b, const char *bases[2])
+{
+	bases[0] = b->base.len ? b->base.p : b->c->cwd;
+	bases[1] = b->c->cwd;
+	return !strcmp(bases[0], bases[1]) ? 1 : 2;
+}
+
 /* A path among the words: inside, readable, and known for sure? */
 static bool
 perm_operand(struct perm_bash *b, const struct shell_word *w,
     const char *text)
 {
+	const char *bases[2];
 	struct perm_path path;
-	bool ok;
+	bool ok = true;
+	size_t i, n;
 
-	if (w->dynamic || (!b->base.len && text[0] != '/'))
+	if (w->dynamic || (!b->base.len && text[0] != '/') ||
+	    (w->glob && perm_glob_climbs(text)))
+		return false;
+	/* ~user, and "~", which is a name like others */
+	if (text[0] == '~' && (!w->tilde || strcspn(text, "/") > 1))
 		return false;
 	/* A glob is judged by the folder in front of it. */
-	perm_path_init(&path, b->base.len ? b->base.p : "/", text);
-	if (w->glob && strcspn(text, "*?[{") < strlen(text) &&
-	    strstr(text + strcspn(text, "*?[{"), "..")) {
-		ok = false;
-	} else {
+	for (i = 0, n = perm_bases(b, bases); i < n && ok; i++) {
+		perm_path_init(&path, bases[i], text);
 		ok = perm_is_inside(b->c->dirs, &path);
+		perm_path_clear(&path);
 	}
-	if (w->tilde && strcspn(text, "/") > 1)
-		ok = false;	/* ~user */
-	perm_path_clear(&path);
 	return ok;
+}
+
+static bool
+perm_has_flag(const struct shell_command *c, size_t i, const char *never)
+{
+	for (; i < c->nwords; i++)
+		if (c->words[i].dynamic || perm_is_flag(c->words[i].text,
+		    never))
+			return true;
+	return false;
 }
 
 /* All words from i on that are no flags lie in the working directories. */
@@ -13771,6 +13961,8 @@ perm_operands(struct perm_bash *b, const struct shell_command *c, size_t i,
 	const char *t;
 	bool only = false;
 
+	/* With these, wherever they stand, every operand is a file. */
+	pattern = pattern && !perm_has_flag(c, i, "-e -f --regexp --file");
 	for (; i < c->nwords; i++) {
 		t = c->words[i].text;
 		if (!only && !strcmp(t, "--")) {
@@ -13778,14 +13970,8 @@ perm_operands(struct perm_bash *b, const struct shell_command *c, size_t i,
 			continue;
 		}
 		if (!only && t[0] == '-') {
-			/* -e PATTERN and -f FILE: no pattern follows */
-			if (pattern && (!strncmp(t, "-e", 2) ||
-			    !strncmp(t, "--regexp", 8)))
-				pattern = false;
 			if (strchr(t, '/') && !perm_operand(b, &c->words[i],
 			    strchr(t, '/')))
-				return false;
-			if (pattern && !strncmp(t, "-f", 2))
 				return false;
 			if (c->words[i].dynamic)
 				return false;
@@ -13799,16 +13985,6 @@ perm_operands(struct perm_bash *b, const struct shell_command *c, size_t i,
 			return false;
 	}
 	return true;
-}
-
-static bool
-perm_has_flag(const struct shell_command *c, size_t i, const char *never)
-{
-	for (; i < c->nwords; i++)
-		if (c->words[i].dynamic || perm_is_flag(c->words[i].text,
-		    never))
-			return true;
-	return false;
 }
 
 static bool
@@ -13836,8 +14012,10 @@ perm_sub_reads(struct perm_bash *b, const struct shell_command *c, size_t i)
 	/* git diff takes files from anywhere, too */
 	for (k = i; k < c->nwords; k++)
 		if (c->words[k].tilde || c->words[k].text[0] == '/' ||
-		    !strncmp(c->words[k].text, "../", 3) ||
-		    strstr(c->words[k].text, "/../"))
+		    strstr(c->words[k].text, "../") ||
+		    strstr(c->words[k].text, "=/") ||
+		    !strcmp(c->words[k].text, "..") ||
+		    str_ends(c->words[k].text, "/.."))
 			return false;
 	b->git |= !strcmp(name, "git");
 	sub = c->words[i].text;
@@ -13917,7 +14095,15 @@ perm_only_reads(struct perm_bash *b, const struct shell_command *c)
 		return false;
 	/* find's expression has words that are no paths */
 	if (!strcmp(name, "find")) {
-		for (i++; i < c->nwords && c->words[i].text[0] != '-' &&
+		for (i++; i < c->nwords && (!strcmp(c->words[i].text, "-L") ||
+		    !strcmp(c->words[i].text, "-H") ||
+		    !strcmp(c->words[i].text, "-P")); i++)
+			continue;
+		if (i < c->nwords && (!strncmp(c->words[i].text, "-O", 2) ||
+		    !strcmp(c->words[i].text, "-D") ||
+		    !strcmp(c->words[i].text, "--")))
+			return false;
+		for (; i < c->nwords && c->words[i].text[0] != '-' &&
 		    c->words[i].text[0] != '(' && c->words[i].text[0] != '!';
 		    i++)
 			if (!perm_operand(b, &c->words[i], c->words[i].text))
@@ -13956,9 +14142,10 @@ static const char *const perm_editors[] = { "mkdir", "touch", "rm", "rmdir",
 static bool
 perm_only_edits(struct perm_bash *b, const struct shell_command *c)
 {
+	const char *bases[2];
 	struct perm_path path;
 	bool sed, ok = true;
-	size_t i;
+	size_t i, k, n;
 
 	if (!perm_plain_start(c, &i) || i >= c->nwords ||
 	    !perm_is_word(c, i, perm_editors) || strchr(c->words[i].text,
@@ -13973,8 +14160,14 @@ perm_only_edits(struct perm_bash *b, const struct shell_command *c)
 			ok = !sed || !strcmp(c->words[i].text, "-i") ||
 			    !strcmp(c->words[i].text, "-E") ||
 			    !strcmp(c->words[i].text, "-n");
-			if (strchr(c->words[i].text, '/'))
-				ok = false;	/* --target-directory=/x */
+			/* --target-directory=.., and -t with it glued on */
+			if (c->words[i].text[strspn(c->words[i].text, "-"
+			    "abcdefghijklmnopqrstuvwxyz"
+			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ")] ||
+			    (c->words[i].text[1] != '-' &&
+			    strchr(c->words[i].text, 't') &&
+			    strlen(c->words[i].text) > 2))
+				ok = false;
 			continue;
 		}
 		if (sed) {
@@ -13985,10 +14178,12 @@ perm_only_edits(struct perm_bash *b, const struct shell_command *c)
 		}
 		if (!perm_operand(b, &c->words[i], c->words[i].text))
 			return false;
-		perm_path_init(&path, b->base.p, c->words[i].text);
-		ok = !perm_is_protected(path.real.p) &&
-		    !perm_is_protected(path.link.p);
-		perm_path_clear(&path);
+		for (k = 0, n = perm_bases(b, bases); k < n && ok; k++) {
+			perm_path_init(&path, bases[k], c->words[i].text);
+			ok = !perm_is_protected(path.real.p) &&
+			    !perm_is_protected(path.link.p);
+			perm_path_clear(&path);
+		}
 	}
 	return ok;
 }
@@ -14008,7 +14203,7 @@ perm_allow_rule(struct perm_bash *b, const struct shell_command *c)
 		safe &= perm_is_safe_env(&c->words[i]);
 	from = perm_unwrap(c, c->nassign);
 	exact = perm_is_word(c, from, whole) || (from < c->nwords &&
-	    !strcmp(c->words[from].text, "find") &&
+	    !strcmp(file_name(c->words[from].text), "find") &&
 	    perm_has_flag(c, from + 1, perm_readers[9].never));
 	str_init(&text, 0);
 	for (k = 0, r = NULL; k < b->p->nrules && !hit; k++) {
@@ -14057,53 +14252,79 @@ perm_is_home(const char *source)
 	return !p[strspn(p, "\"/*.")];
 }
 
-/* Removing what nobody wants removed: /, home, here or above, "$X"/... */
+/* A folder that nobody wants removed: /x, home, here or above. */
+static bool
+perm_is_critical_path(const struct perm_bash *b, const char *text, bool glob)
+{
+	const char *home = file_home(), *bases[2];
+	struct perm_path path;
+	bool bad = false;
+	size_t i, k, n;
+
+	for (i = 0, n = perm_bases(b, bases); i < n && !bad; i++) {
+		perm_path_init(&path, bases[i], text);
+		bad = !strchr(path.real.p + 1, '/') ||
+		    (home && !strcmp(path.real.p, home)) ||
+		    file_inside(path.real.p, b->c->cwd);
+		for (k = 0; k < b->c->dirs->n && glob && !bad; k++)
+			bad = !strcmp(path.real.p, b->c->dirs->v[k]);
+		perm_path_clear(&path);
+	}
+	return bad;
+}
+
+/* What rm is given: a critical path, all that is in one, "$X"/... */
+static bool
+perm_is_critical_word(const struct perm_bash *b, const struct shell_word *w)
+{
+	const char *t = w->text;
+	size_t n = strlen(t);
+	struct str dir;
+	bool bad;
+
+	if (t[0] == '-')
+		return false;
+	/* everything, where the variable is empty */
+	if (w->dynamic)
+		return perm_is_home(w->source) || (n > 1 &&
+		    (!strcmp(t + n - 2, "/*") || t[n - 1] == '/'));
+	if (w->glob && (strstr(t, "{/") || strstr(t, ",/") ||
+	    strstr(t, "{~") || strstr(t, ",~")))
+		return true;
+	str_init(&dir, 0);
+	str_adds(&dir, t);
+	/* what is below it is as bad as the folder */
+	while (w->glob && dir.len && strchr("*/.?", dir.p[dir.len - 1]))
+		str_cut(&dir, dir.len - 1);
+	if (!dir.len)
+		str_addc(&dir, t[0] == '/' ? '/' : '.');
+	bad = perm_is_critical_path(b, dir.p, w->glob && dir.len < n);
+	str_clear(&dir);
+	return bad;
+}
+
+/* Removing what nobody wants removed, also in the script of a shell. */
 static bool
 perm_is_critical(struct perm_bash *b, const struct shell_command *c)
 {
 	static const char *const names[] = { "rm", "rmdir", NULL };
-	const char *home = file_home(), *t;
-	struct perm_path path;
-	struct str dir;
-	size_t i, k, n;
-	bool bad = false;
+	bool bad = false, rm = false, script;
+	struct shell sh;
+	size_t i, k;
 
+	script = perm_is_word(c, c->nassign, perm_shells) && b->depth < 4;
+	b->depth++;
 	for (k = c->nassign; k < c->nwords && !bad; k++) {
-		if (!perm_is_word(c, k, names))
+		bad = rm && perm_is_critical_word(b, &c->words[k]);
+		rm |= perm_is_word(c, k, names);
+		if (!script || bad)
 			continue;
-		for (i = k + 1; i < c->nwords && !bad; i++) {
-			t = c->words[i].text;
-			if (t[0] == '-')
-				continue;
-			if (c->words[i].dynamic &&
-			    perm_is_home(c->words[i].source)) {
-				bad = true;
-				continue;
-			}
-			if (c->words[i].dynamic) {
-				/* everything, where the variable is empty */
-				n = strlen(t);
-				bad = n > 1 && (!strcmp(t + n - 2, "/*") ||
-				    t[n - 1] == '/');
-				continue;
-			}
-			str_init(&dir, 0);
-			str_adds(&dir, t);
-			/* what is below it is as bad as the folder */
-			while (dir.len && strchr("*/.", dir.p[dir.len - 1]) &&
-			    c->words[i].glob)
-				str_cut(&dir, dir.len - 1);
-			if (!dir.len)
-				str_addc(&dir, t[0] == '/' ? '/' : '.');
-			perm_path_init(&path, b->base.len ? b->base.p :
-			    b->c->cwd, dir.p);
-			bad = !strchr(path.real.p + 1, '/') ||
-			    (home && !strcmp(path.real.p, home)) ||
-			    file_inside(path.real.p, b->c->cwd);
-			perm_path_clear(&path);
-			str_clear(&dir);
-		}
+		shell_parse(c->words[k].text, &sh);
+		for (i = 0; i < sh.n && !bad; i++)
+			bad = perm_is_critical(b, &sh.c[i]);
+		shell_clear(&sh);
 	}
+	b->depth--;
 	return bad;
 }
 
@@ -14111,7 +14332,7 @@ perm_is_critical(struct perm_bash *b, const struct shell_command *c)
 static void
 perm_follow_cd(struct perm_bash *b, const struct shell_command *c)
 {
-	size_t i = c->nassign;
+	size_t i = perm_unwrap(c, c->nassign);
 	struct perm_path path;
 
 	if (i >= c->nwords || (strcmp(c->words[i].text, "cd") &&
@@ -14124,43 +14345,85 @@ perm_follow_cd(struct perm_bash *b, const struct shell_command *c)
 	    c->words[i + 1].text[0] != '-' && b->base.len) {
 		perm_path_init(&path, b->base.p, c->words[i + 1].text);
 		str_take(&b->base, &path.real);
+		/* link/..: the shell's way back is another than the kernel's */
+		if (strstr(c->words[i + 1].text, "..") &&
+		    strcmp(b->base.p, path.link.p))
+			str_reset(&b->base);
 		perm_path_clear(&path);
 	} else {
 		str_reset(&b->base);
 	}
 }
 
-/* Why a redirection may not go through; "" if it may. */
+/* Why a file may not be read or written by a redirection; "" if it may. */
 static const char *
-perm_redirect(struct perm_bash *b, const struct shell_redirect *r)
+perm_redirect_path(struct perm_bash *b, bool write, bool any,
+    const struct perm_path *path)
+{
+	const struct perm_rule *allow = perm_path_rule(b->p, CONF_ALLOW,
+	    write, NULL, path);
+	bool inside = perm_is_inside(b->c->dirs, path);
+
+	if (write && (perm_is_protected(path->real.p) ||
+	    perm_is_protected(path->link.p)))
+		return "it writes to a protected file";
+	if (any)
+		return "";
+	if (!write)
+		return allow || inside ? "" :
+		    "it reads a file outside the working folders";
+	return (allow && b->c->mode != MODE_PLAN) ||
+	    (b->c->mode == MODE_ACCEPT_EDITS && inside) ? "" :
+	    "it writes a file";
+}
+
+/*
+ * Why a redirection may not go through; "" if it may.  any: the command is
+ * allowed whatever it does, which does not open protected files.
+ */
+static const char *
+perm_redirect(struct perm_bash *b, const struct shell_redirect *r, bool any)
 {
 	static const char *const free_ones[] = { "/dev/null", "/dev/stdout",
 	    "/dev/stderr", "/dev/stdin", "/dev/tty" };
-	const struct perm_rule *allow;
+	const char *bases[2], *why = "";
 	struct perm_path path;
-	const char *why = "";
-	size_t i;
+	size_t i, n;
 
 	for (i = 0; i < LENGTH(free_ones); i++)
 		if (!strcmp(r->word.text, free_ones[i]))
 			return "";
 	if (r->word.dynamic || r->word.glob || r->word.tilde || !b->base.len)
-		return "the target of a redirection is not known";
-	perm_path_init(&path, b->base.p, r->word.text);
-	allow = perm_path_rule(b->p, CONF_ALLOW, r->write, NULL, &path);
-	if (!r->write) {
-		if (!allow && !perm_is_inside(b->c->dirs, &path))
-			why = "it reads a file outside the working folders";
-	} else if (perm_is_protected(path.real.p) ||
-	    perm_is_protected(path.link.p)) {
-		why = "it writes to a protected file";
-	} else if (!(allow && b->c->mode != MODE_PLAN) &&
-	    !(b->c->mode == MODE_ACCEPT_EDITS &&
-	    perm_is_inside(b->c->dirs, &path))) {
-		why = "it writes a file";
+		return any ? "" : "the target of a redirection is not known";
+	for (i = 0, n = perm_bases(b, bases); i < n && !*why; i++) {
+		perm_path_init(&path, bases[i], r->word.text);
+		why = perm_redirect_path(b, r->write, any, &path);
+		perm_path_clear(&path);
 	}
-	perm_path_clear(&path);
 	return why;
+}
+
+/* A path rule of a list for a word that may be a path. */
+static const struct perm_rule *
+perm_word_rule(struct perm_bash *b, enum conf_list list, bool read,
+    bool edit, const char *text)
+{
+	const struct perm_rule *r = NULL;
+	const char *bases[2];
+	struct perm_path path;
+	size_t i, n;
+
+	if (!*text)
+		return NULL;
+	for (i = 0, n = perm_bases(b, bases); i < n && !r; i++) {
+		perm_path_init(&path, bases[i], text);
+		if (read)
+			r = perm_path_rule(b->p, list, false, NULL, &path);
+		if (edit && !r)
+			r = perm_path_rule(b->p, list, true, NULL, &path);
+		perm_path_clear(&path);
+	}
+	return r;
 }
 
 /* A path rule of a list for what a command reads, edits or redirects. */
@@ -14177,7 +14440,6 @@ perm_file_rule(struct perm_bash *b, enum conf_list list,
 	    "cp", "mv", "ln", "tar", "zip", "tac", "rev", "find", "stat",
 	    "file", "source", ".", "rg", "jq", "hexdump", "dd", NULL };
 	const struct perm_rule *r = NULL;
-	struct perm_path path;
 	bool edit = false, read = false;
 	const char *t;
 	size_t i;
@@ -14190,22 +14452,16 @@ perm_file_rule(struct perm_bash *b, enum conf_list list,
 	}
 	for (i = c->nassign; i < c->nwords && !r && (edit || read); i++) {
 		t = c->words[i].text;
-		if (strchr(t, '='))
-			t = strchr(t, '=') + 1;	/* if=x, --file=x */
-		perm_path_init(&path, b->base.len ? b->base.p : b->c->cwd, t);
-		if (read)
-			r = perm_path_rule(b->p, list, false, NULL, &path);
-		if (edit && !r)
-			r = perm_path_rule(b->p, list, true, NULL, &path);
-		perm_path_clear(&path);
+		r = perm_word_rule(b, list, read, edit, t);
+		if (!r && strchr(t, '='))	/* if=x, --file=x */
+			r = perm_word_rule(b, list, read, edit,
+			    strchr(t, '=') + 1);
+		if (!r && t[0] == '-' && t[1] && t[1] != '-')	/* -fx */
+			r = perm_word_rule(b, list, read, edit, t + 2);
 	}
-	for (i = 0; i < c->nredirects && !r; i++) {
-		perm_path_init(&path, b->base.len ? b->base.p : b->c->cwd,
-		    c->redirects[i].word.text);
-		r = perm_path_rule(b->p, list, c->redirects[i].write, NULL,
-		    &path);
-		perm_path_clear(&path);
-	}
+	for (i = 0; i < c->nredirects && !r; i++)
+		r = perm_word_rule(b, list, !c->redirects[i].write,
+		    c->redirects[i].write, c->redirects[i].word.text);
 	return r;
 }
 
@@ -14224,19 +14480,6 @@ perm_bare_rule(const struct perm *p, enum conf_list list,
 	return NULL;
 }
 
-/* A rule with a specifier that could have matched a part we cannot see. */
-static const struct perm_rule *
-perm_any_spec(const struct perm_bash *b, enum conf_list list)
-{
-	size_t i;
-
-	for (i = 0; i < b->p->nrules; i++)
-		if (b->p->rules[i].from->list == list && b->p->rules[i].spec &&
-		    perm_names(&b->p->rules[i], b->c->tool->name))
-			return &b->p->rules[i];
-	return NULL;
-}
-
 /* Deny and ask rules on all parts; true: v is final. */
 static bool
 perm_bash_barred(struct perm_bash *b, const char *cmd)
@@ -14246,16 +14489,13 @@ perm_bash_barred(struct perm_bash *b, const char *cmd)
 	size_t i, k;
 
 	for (i = 0; i < LENGTH(lists); i++) {
+		b->work = 0;
 		r = perm_bash_rule(b, lists[i], &b->sh);
 		str_reset(&b->base);
 		str_adds(&b->base, b->c->cwd);
 		for (k = 0; k < b->sh.n && !r; k++) {
 			r = perm_file_rule(b, lists[i], &b->sh.c[k]);
 			perm_follow_cd(b, &b->sh.c[k]);
-			/* {rm,x} and /bin/r?: any name at all */
-			if (!r && b->sh.c[k].nassign < b->sh.c[k].nwords &&
-			    b->sh.c[k].words[b->sh.c[k].nassign].glob)
-				r = perm_any_spec(b, lists[i]);
 		}
 		if (!r && b->sh.broken)
 			r = perm_any_spec(b, lists[i]);
@@ -14306,10 +14546,8 @@ perm_bash_parts(struct perm_bash *b, const char *cmd)
 			why = "";
 		/* A bare rule covers what the command does with files. */
 		for (k = 0; k < c->nredirects && !(!r && *why); k++) {
-			if (r && !r->spec && (c->redirects[k].word.dynamic ||
-			    !perm_is_protected(c->redirects[k].word.text)))
-				continue;
-			if (*(why = perm_redirect(b, &c->redirects[k])))
+			if (*(why = perm_redirect(b, &c->redirects[k],
+			    r && !r->spec)))
 				break;
 			why = "";
 		}
@@ -15493,7 +15731,7 @@ struct api_block {
 	struct str start;	/* raw content_block */
 	struct str text;	/* text or thinking, inside of a string */
 	struct str signature;	/* likewise */
-	struct str input;	/* tool input, decoded */
+	struct str input;	/* tool input, inside of a string */
 	struct str citations;	/* raw, comma-joined */
 	bool delta;		/* something came after the start */
 };
@@ -15621,6 +15859,13 @@ api_stream_clear(struct api_stream *s)
 	free(s->b);
 }
 
+static int
+api_too_large(struct err *e)
+{
+	return err_set(e, ERR_LIMIT, "the answer is larger than %u bytes",
+	    LIM_RESPONSE);
+}
+
 /* A new block; its raw start is kept, since it may be of an unknown type. */
 static int
 api_block_start(struct api_stream *s, int64_t index, struct slice raw,
@@ -15641,51 +15886,50 @@ api_block_start(struct api_stream *s, int64_t index, struct slice raw,
 	str_init(&b->input, LIM_RESPONSE);
 	str_init(&b->citations, LIM_RESPONSE);
 	json_fix(raw, &b->start);
-	return 0;
+	return b->start.full ? api_too_large(e) : 0;
 }
 
-/* Where the text of a delta goes; one row per delta type. */
+/*
+ * Where the text of a delta goes; one row per delta type.  Kept as the raw
+ * inside of a JSON string: a surrogate pair may be cut between two deltas.
+ */
 static const struct {
 	const char *type, *key;
 	size_t field;		/* a struct str of struct api_block */
-	bool decode;		/* kept decoded, else as the raw inside */
 } api_deltas[] = {
-	{ "text_delta", "text", offsetof(struct api_block, text), false },
-	{ "thinking_delta", "thinking", offsetof(struct api_block, text),
-	    false },
+	{ "text_delta", "text", offsetof(struct api_block, text) },
+	{ "thinking_delta", "thinking", offsetof(struct api_block, text) },
 	{ "signature_delta", "signature",
-	    offsetof(struct api_block, signature), false },
+	    offsetof(struct api_block, signature) },
 	{ "input_json_delta", "partial_json",
-	    offsetof(struct api_block, input), true },
+	    offsetof(struct api_block, input) },
 };
 
-static void
-api_delta(struct api_block *b, struct slice delta)
+static int
+api_delta(struct api_block *b, struct slice delta, struct err *e)
 {
 	struct slice type, in;
 	struct str *field;
 	size_t i;
 
 	if (!json_raw_string(delta, "type", &type))
-		return;
+		return 0;
 	for (i = 0; i < LENGTH(api_deltas); i++) {
 		if (!str_eq(type, api_deltas[i].type) ||
 		    !json_raw_string(delta, api_deltas[i].key, &in))
 			continue;
 		field = (struct str *)(void *)((char *)b +
 		    api_deltas[i].field);
-		if (api_deltas[i].decode)
-			json_unescape(in, field);
-		else
-			str_addl(field, in);
-		b->delta = true;
-		return;
+		str_addl(field, in);
+		b->delta |= in.n > 0;
+		return field->full ? api_too_large(e) : 0;
 	}
 	if (str_eq(type, "citations_delta") &&
 	    json_raw(delta, "citation", &in)) {
 		msg_comma(&b->citations);
 		json_fix(in, &b->citations);
 	}
+	return b->citations.full ? api_too_large(e) : 0;
 }
 
 /* The block of that index; servers that leave it out mean the last one. */
@@ -15745,9 +15989,7 @@ api_on_delta(struct api_stream *s, struct slice data, struct err *e)
 		return err_set(e, ERR_NET, "a delta for an unknown block");
 	if (!s->r->streamed_ms)
 		s->r->streamed_ms = core_now();
-	if (json_raw(data, "delta", &delta))
-		api_delta(b, delta);
-	return 0;
+	return json_raw(data, "delta", &delta) ? api_delta(b, delta, e) : 0;
 }
 
 static int
@@ -15890,7 +16132,7 @@ api_string(struct slice start, const char *key, const struct str *deltas,
 	struct str all;
 	struct slice in;
 
-	str_init(&all, LIM_RESPONSE);
+	str_init(&all, 0);
 	if (json_raw_string(start, key, &in))
 		str_addl(&all, in);
 	str_addl(&all, str_slice(deltas));
@@ -15909,9 +16151,9 @@ api_end_text(struct api_stream *s, struct api_block *b)
 	struct str text, cites, plain;
 	struct api_member set[2] = { { "text", &text }, { "citations", NULL } };
 
-	str_init(&text, LIM_RESPONSE);
-	str_init(&cites, LIM_RESPONSE);
-	str_init(&plain, LIM_RESPONSE);
+	str_init(&text, 0);
+	str_init(&cites, 0);
+	str_init(&plain, 0);
 	api_string(start, "text", &b->text, &text);
 	json_unescape((struct slice){ text.p + 1, text.len - 2 }, &plain);
 	if (b->citations.len) {
@@ -15938,8 +16180,8 @@ api_end_thinking(struct api_stream *s, struct api_block *b)
 	struct slice type;
 
 	s->m->thinks = true;
-	str_init(&text, LIM_RESPONSE);
-	str_init(&sign, LIM_RESPONSE);
+	str_init(&text, 0);
+	str_init(&sign, 0);
 	api_string(str_slice(&b->start), "thinking", &b->text, &text);
 	/* A signature is set, not appended to. */
 	str_addc(&sign, '"');
@@ -15957,51 +16199,98 @@ api_end_thinking(struct api_stream *s, struct api_block *b)
 	str_clear(&sign);
 }
 
-/*
- * A call, of our tools or (calls false) the server's.  Input that is no JSON
- * object is kept inside one, so that it can be sent back and answered.
- */
-static void
-api_end_tool(struct api_stream *s, struct api_block *b, bool calls)
+/* Letters, digits, _ and -: what the API takes back as id or name. */
+static bool
+api_is_name(struct slice s)
 {
-	struct slice start = str_slice(&b->start), id, name;
-	struct api_member set = { "input", NULL };
-	struct api_call *call;
-	struct str input;
-	bool broken = false;
+	size_t i;
 
-	str_init(&input, LIM_RESPONSE);
-	if (!b->delta && !json_raw(start, "input", &id))
-		str_adds(&b->input, "{}");
-	if (b->input.len || b->delta) {
-		json_fix(text_trim(str_slice(&b->input)), &input);
-		if (!input.len)
-			str_adds(&input, "{}");
-		broken = json_check(str_slice(&input), NULL) < 0 ||
-		    input.p[0] != '{';
-		if (broken) {
-			str_reset(&input);
-			str_adds(&input, "{\"unparsed_input\":");
-			json_put(&input, str_slice(&b->input));
-			str_addc(&input, '}');
-		}
-		set.raw = &input;
-	} else if (json_raw(start, "input", &id)) {
-		str_addl(&input, id);
-		broken = input.p[0] != '{';
+	for (i = 0; i < s.n; i++)
+		if (!isalnum((unsigned char)s.p[i]) && s.p[i] != '_' &&
+		    s.p[i] != '-')
+			return false;
+	return s.n > 0 && s.n <= 200;
+}
+
+/* Notes a call of one of our tools; its id must tell it from the others. */
+static int
+api_call_add(struct api_stream *s, struct slice start, const struct str *input,
+    bool broken, struct err *e)
+{
+	struct api_call *call;
+	struct slice id, name;
+	bool good = json_raw_string(start, "id", &id) && api_is_name(id) &&
+	    json_raw_string(start, "name", &name) && api_is_name(name);
+	size_t i;
+
+	for (i = 0; good && i < s->m->ncalls; i++)
+		good = !str_eq(id, s->m->calls[i].id);
+	if (!good)
+		return err_set(e, ERR_NET,
+		    "a tool call without an id or name of its own");
+	s->m->calls = core_grow(s->m->calls, s->m->ncalls,
+	    &s->m->cap_calls, sizeof(*call));
+	call = &s->m->calls[s->m->ncalls++];
+	call->id = core_memdup(id.p, id.n);
+	call->name = core_memdup(name.p, name.n);
+	call->input = core_memdup(input->p, input->len);
+	call->broken = broken;
+	return 0;
+}
+
+/*
+ * The input of a call: what the deltas brought, else what the start had.
+ * Input that is no JSON object is kept inside one, so that it can be sent
+ * back and answered; true then.
+ */
+static bool
+api_input(struct api_block *b, struct str *input)
+{
+	struct str text;
+	struct slice raw;
+	bool broken;
+
+	if (!b->delta) {
+		if (json_raw(str_slice(&b->start), "input", &raw))
+			str_addl(input, raw);
+		else
+			str_adds(input, "{}");
+		return input->p[0] != '{';
 	}
-	if (calls && json_raw_string(start, "id", &id) &&
-	    json_raw_string(start, "name", &name)) {
-		s->m->calls = core_grow(s->m->calls, s->m->ncalls,
-		    &s->m->cap_calls, sizeof(*call));
-		call = &s->m->calls[s->m->ncalls++];
-		call->id = core_memdup(id.p, id.n);
-		call->name = core_memdup(name.p, name.n);
-		call->input = core_memdup(input.p, input.len);
-		call->broken = broken;
+	str_init(&text, 0);
+	json_unescape(str_slice(&b->input), &text);
+	json_fix(text_trim(str_slice(&text)), input);
+	if (!input->len)
+		str_adds(input, "{}");
+	broken = json_check(str_slice(input), NULL) < 0 ||
+	    input->p[0] != '{';
+	if (broken) {
+		str_reset(input);
+		str_adds(input, "{\"unparsed_input\":");
+		json_put(input, str_slice(&text));
+		str_addc(input, '}');
 	}
+	str_clear(&text);
+	return broken;
+}
+
+/* A call, of our tools or (ours false) of the server's. */
+static int
+api_end_tool(struct api_stream *s, struct api_block *b, bool ours,
+    struct err *e)
+{
+	struct slice start = str_slice(&b->start);
+	struct str input;
+	struct api_member set = { "input", &input };
+	bool broken;
+	int ret;
+
+	str_init(&input, 0);
+	broken = api_input(b, &input);
+	ret = ours ? api_call_add(s, start, &input, broken, e) : 0;
 	api_render(start, &set, 1, &s->m->blocks);
 	str_clear(&input);
+	return ret;
 }
 
 /* The stream is complete: renders the blocks in their order. */
@@ -16023,9 +16312,11 @@ api_finish(struct api_stream *s, struct err *e)
 			api_end_thinking(s, b);
 		else if (str_eq(type, "tool_use") ||
 		    str_eq(type, "server_tool_use") ||
-		    str_eq(type, "mcp_tool_use"))
-			api_end_tool(s, b, str_eq(type, "tool_use"));
-		else
+		    str_eq(type, "mcp_tool_use")) {
+			if (api_end_tool(s, b, str_eq(type, "tool_use"),
+			    e) < 0)
+				return -1;
+		} else
 			api_render(str_slice(&b->start), NULL, 0,
 			    &s->m->blocks);
 	}
@@ -16034,10 +16325,7 @@ api_finish(struct api_stream *s, struct err *e)
 	    !strcmp(s->m->stop_reason, "model_context_window_exceeded")) &&
 	    s->nb && json_raw_string(str_slice(&s->b[s->nb - 1].start),
 	    "type", &type) && str_eq(type, "tool_use");
-	if (s->m->blocks.full || s->m->text.full)
-		return err_set(e, ERR_LIMIT, "the answer is larger than %u "
-		    "bytes", LIM_RESPONSE);
-	return 0;
+	return s->m->blocks.full || s->m->text.full ? api_too_large(e) : 0;
 }
 
 /* An answer that came as one JSON object, not as a stream. */
@@ -16278,39 +16566,59 @@ api_record(struct run *r, int status, struct slice body)
 	str_clear(&shape);
 }
 
-/* Reads a whole body (an error page, or JSON); cut at 1 MiB for errors. */
-static int
-api_body(struct run *r, size_t max, struct str *out, struct err *e)
+/* What an error response says, as far as it is whole; at most 1 MiB. */
+static void
+api_body(struct run *r, struct str *out)
 {
 	char buf[16384];
 	ssize_t n;
 
-	while ((n = http_body(r->api->http, buf, sizeof(buf), e)) > 0) {
-		if (out->len + (size_t)n > max)
-			return err_set(e, ERR_NET, "the answer is larger "
-			    "than %zu bytes", max);
+	while ((n = http_body(r->api->http, buf, sizeof(buf), NULL)) > 0 &&
+	    out->len < 1u << 20)
 		str_add(out, buf, (size_t)n);
-	}
-	return n < 0 ? -1 : 0;
 }
 
-/* Reads the event stream to message_stop. */
+/* A first byte that no event stream has: JSON, or somebody's page. */
+static bool
+api_is_whole(const char *p, size_t n)
+{
+	struct slice s = text_trim((struct slice){ p, n });
+
+	return s.n && (s.p[0] == '{' || s.p[0] == '<');
+}
+
+/*
+ * Reads the event stream to message_stop.  Gateways leave out the content
+ * type or have another, and some answer with the whole message: the first
+ * byte tells.
+ */
 static int
-api_read_stream(struct run *r, struct api_stream *s, struct err *e)
+api_read_stream(struct run *r, struct api_stream *s, struct str *body,
+    struct err *e)
 {
 	struct api *a = r->api;
 	struct sse sse;
 	char buf[16384];
+	bool begun = false;
 	ssize_t n = 0;
 	int ret = 0;
 
 	sse_init(&sse, LIM_RESPONSE);
 	while (!ret && !s->stopped &&
 	    (n = http_body(a->http, buf, sizeof(buf), e)) > 0) {
+		if (body->len || (!begun && api_is_whole(buf, (size_t)n))) {
+			str_add(body, buf, (size_t)n);
+			if (body->full)
+				ret = api_too_large(e);
+			continue;
+		}
+		begun |= !text_is_blank((struct slice){ buf, (size_t)n });
 		if (a->recording)
 			str_add(&a->body, buf, (size_t)n);
 		ret = sse_feed(&sse, buf, (size_t)n, api_event, s, e);
 	}
+	if (!ret && !n && body->len)
+		ret = api_whole(s, str_slice(body), e);
 	sse_clear(&sse);
 	if (ret < 0 || n < 0)
 		return -1;
@@ -16376,15 +16684,10 @@ api_network(struct run *r, struct api_stream *s, const struct slice *pieces,
 		goto out;
 	}
 	if (resp.status != 200) {
-		api_body(r, 1u << 20, &body, NULL);
+		api_body(r, &body);
 		ret = api_refused(a, &resp, str_slice(&body), e);
-	} else if (http_header_has(&resp, "content-type",
-	    "text/event-stream")) {
-		ret = api_read_stream(r, s, e);
 	} else {
-		ret = api_body(r, LIM_RESPONSE, &body, e);
-		if (!ret)
-			ret = api_whole(s, str_slice(&body), e);
+		ret = api_read_stream(r, s, &body, e);
 	}
 	if (!ret)
 		api_record(r, resp.status, body.len ? str_slice(&body) :

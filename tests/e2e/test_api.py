@@ -692,6 +692,106 @@ def test_no_betas_unless_asked(fake, sub):
     assert api.requests[1].headers["anthropic-beta"] == "my-beta-1"
 
 
+def blocks_as_they_are(*blocks, stop="tool_use"):
+    """A turn of events: each block is (start object, deltas)."""
+    out = [("message_start", {"type": "message_start", "message": {
+        "id": "m", "type": "message", "role": "assistant", "content": []}})]
+    for i, (start, deltas) in enumerate(blocks):
+        out.append(("content_block_start", {
+            "type": "content_block_start", "index": i,
+            "content_block": start}))
+        out += [("content_block_delta", {
+            "type": "content_block_delta", "index": i, "delta": d})
+            for d in deltas]
+        out.append(("content_block_stop", {"type": "content_block_stop",
+                                           "index": i}))
+    out += [("message_delta", {"type": "message_delta", "delta": {
+        "stop_reason": stop}}), ("message_stop", {"type": "message_stop"})]
+    return turn(events=out)
+
+
+def piece(s):
+    return {"type": "input_json_delta", "partial_json": s}
+
+
+ECHO_A = [piece('{"command":"printf a"}')]
+
+
+def odd(**change):
+    start = dict({"type": "tool_use", "id": "t", "name": "Bash", "input": {}},
+                 **change)
+    return {k: v for k, v in start.items() if v != "absent"}, ECHO_A
+
+
+@pytest.mark.asan
+@pytest.mark.parametrize("blocks", [
+    [odd(id="absent")], [odd(id=None)], [odd(id=5)], [odd(id="")],
+    [odd(id="a b:\"c")], [odd(name="absent")], [odd(name="")],
+    [odd(name="Ba sh\n")], [odd(name=None)], [odd(), odd()],
+    [odd(type="absent")], [odd(type=7)], [({}, [])],
+    [odd(input="x")], [odd(input=None)], [odd(id="x" * 100000)],
+    [({"type": "tool_use", "id": "t", "name": "Bash"}, [
+        piece("{" * 5000)])],
+    [({"type": "tool_use", "id": "t", "name": "Bash"}, [
+        piece('{"command":' + "[" * 5000 + "]" * 5000 + "}")])],
+    [({"type": "tool_use", "id": "t", "name": "Bash"}, [
+        {"type": "input_json_delta", "partial_json": 5},
+        {"type": "text_delta", "text": "x"}, {}])],
+], ids=lambda b: json.dumps(b[0][0])[:60])
+def test_odd_calls(fake, sub, blocks):
+    """Of servers that are not the real one: a failed attempt or a well-
+    formed next request, never an abort."""
+    api = fake([blocks_as_they_are(*blocks), turn("done")])
+    api.may_leave = True
+    r = sub("-p", "go", *ALLOW, env={"CLAUDE_CODE_MAX_RETRIES": "0"})
+    assert r.status in (0, 1), r
+    assert r.out.strip()
+
+
+@pytest.mark.parametrize("deltas", [[], [piece("")]],
+                         ids=["no delta", "empty delta"])
+def test_input_in_the_start(fake, sub, deltas):
+    api = fake([blocks_as_they_are(({
+        "type": "tool_use", "id": "t", "name": "Bash",
+        "input": {"command": "printf a"}}, deltas)), turn("done")])
+    assert answer(sub("-p", "go", *ALLOW)) == "done"
+    assert api.requests[1].result_text() == "a"
+
+
+@pytest.mark.parametrize("where", ["text", "input"])
+def test_pair_cut_between_deltas(fake, sub, where):
+    """JavaScript servers cut by UTF-16 units: half a letter in each."""
+    if where == "text":
+        fake([blocks_as_they_are(({"type": "text", "text": ""}, [
+            {"type": "text_delta", "text": "a\ud83d"},
+            {"type": "text_delta", "text": "\ude42b"}]), stop="end_turn")])
+        assert answer(sub("-p", "go")) == "a\U0001f642b"
+        return
+    api = fake([blocks_as_they_are(({
+        "type": "tool_use", "id": "t", "name": "Bash", "input": {}}, [
+            piece('{"command":"printf \ud83d'), piece('\ude42"}')])),
+        turn("done")])
+    assert answer(sub("-p", "go", *ALLOW)) == "done"
+    assert api.requests[1].result_text() == "\U0001f642"
+
+
+@pytest.mark.asan
+def test_lone_surrogates_never_go_out(fake, sub):
+    fake([blocks_as_they_are(
+        ({"type": "text", "text": ""}, [
+            {"type": "text_delta", "text": "a\ud83d b \udc00"}]),
+        ({"type": "tool_use", "id": "t", "name": "Bash", "input": {}}, [
+            piece('{"command":"echo \\\\ud83d \\ud83d"}')])),
+        turn("done")])
+    assert answer(sub("-p", "go", *ALLOW)) == "done"
+
+
+def test_text_in_the_start(fake, sub):
+    fake([blocks_as_they_are(({"type": "text", "text": "he"}, [
+        {"type": "text_delta", "text": "llo"}]), stop="end_turn")])
+    assert answer(sub("-p", "go")) == "hello"
+
+
 HOSTILE = {
     "endless header": (b"HTTP/1.1 200 OK\r\nx: ", b"a" * 65536),
     "endless headers": (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n" * 9000),

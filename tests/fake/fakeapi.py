@@ -29,6 +29,7 @@ TURNS.  turn(*blocks, stop=None, usage=None, faults=(), **options)
             may be left out; default for max_tokens and refusal), any
   same      False: a retry may differ from the failed attempt's bytes
   check     function(request); what it raises is a violation
+  events    [(name, object)]: these and no others; nothing is compared later
   gate      threading.Event: wait for it after gate_event events (0: before
             the head); gate.set() lets the answer go on
   the rest  wire options, which faults may carry too:
@@ -181,7 +182,7 @@ class Message:
 
     # What has to come back in the next request.
     def reply(self):
-        mode = self.spec.get("echo") or (
+        mode = "any" if "events" in self.spec else self.spec.get("echo") or (
             "loose" if self.stop in ("max_tokens", "refusal",
                                      "model_context_window_exceeded")
             else "exact")
@@ -252,6 +253,9 @@ class Message:
     def events(self):
         """[(event name, JSON text)] in order."""
         spec, omit, out = self.spec, self.omit, []
+        if "events" in spec:
+            return [(n, json.dumps(d, separators=(",", ":")))
+                    for n, d in spec["events"]]
         out.append(("message_start", self._start()))
         if spec.get("pings"):
             out.append(("ping", '{"type":"ping"}'))

@@ -880,7 +880,7 @@ class History:
         want = reply.solid()
         role, blocks = rest[0]
         if role != "assistant":
-            if reply.mode == "loose" or not want:
+            if reply.mode in ("loose", "any") or not want:
                 return None
             return "messages.%d: the assistant message of the last " \
                 "response is missing" % n

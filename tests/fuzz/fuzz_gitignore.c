@@ -63,8 +63,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		while (text_line(&s, &line) && line.n) {
 			before = rules.n;
 			find_rules_line(&rules, line);
-			/* how a line ends is the walk's own affair */
-			if (rules.n == before || memchr(line.p, 0, line.n) ||
+			/*
+			 * How a line ends is the walk's own affair; and half a
+			 * character is none to a glob.
+			 */
+			if (rules.n == before || !text_utf8_is(line) ||
+			    memchr(line.p, 0, line.n) ||
 			    memchr(line.p, '\\', line.n) ||
 			    memchr(line.p, '\r', line.n) ||
 			    memchr(line.p, ' ', line.n))

@@ -465,9 +465,9 @@ ask(struct http *h, const char *url, const struct slice *body, size_t n,
 	a.status = r.status;
 	while (!a.r && (a.end = http_body(h, buf, sizeof(buf), &a.e)) > 0)
 		str_add(&a.body, buf, (size_t)a.end);
+	if (!a.r)
+		http_resp_clear(&r);
 	http_done(h);
-	http_resp_clear(&r);
-	str_clear(&r.head);
 	return a;
 }
 
