@@ -599,19 +599,17 @@ run_tests() {
 	need_tests
 	need_glibc
 	release
-	build asan
-	build debug
+	build debug	# where faults are injected
+	build asan	# what follows is linked with
 	if [ ! "$PATTERN" ]; then
 		if log_of layers layers; then count layers 1 0
 		else count layers 0 1; fi
 	fi
 	unit_tests
 	seed_tests
-	set --
-	for d in tests/fake tests/e2e tests/conform; do
-		[ ! -d "$d" ] || set -- "$@" "$d"
+	for d in fake e2e conform; do
+		pytest "$d" "tests/$d"
 	done
-	pytest e2e "$@"
 	verdict
 }
 
@@ -770,7 +768,9 @@ demo() {
 		say 'the tools it calls run for real on this repository'
 		set -- "$@" --replay tests/demo/demo.jsonl
 	fi
-	echo "\$ ./subagent $*"
+	printf '%s' '$ ./subagent'
+	printf " '%s'" "$@"
+	echo
 	./subagent "$@"
 }
 

@@ -3,7 +3,7 @@
  * bottom: sections in order, each may call only those above it.  The number
  * is the section's budget in lines; tests/lint/layers.awk holds it.
  *
- *  [type]    300 structs, enums and limits used by more than one section
+ *  [type]    320 structs, enums and limits used by more than one section
  *  [core]    320 allocation, clocks, ids, random bytes, die; injected faults
  *  [arena]   100 memory that dies with a run
  *  [str]     240 growing bytes with a stated maximum; lists of strings
@@ -11,11 +11,11 @@
  *  [log]     180 warnings, debug log, redaction of secrets
  *  [text]    500 UTF-8, lines, globs, gitignore patterns
  *  [json]    600 checks, getters, raw slices, writing
- *  [yaml]   1040 frontmatter to JSON, strictly and then leniently
+ *  [yaml]   1080 frontmatter to JSON, strictly and then leniently
  *  [sig]     200 flags set by signals, and the pipe that wakes the wait
  *  [io]      220 full reads and writes, and the only wait
  *  [file]    440 reading, replacing, walking, resolving, containing
- *  [proc]    580 child processes: fork, run, cap, time out, kill, reap
+ *  [proc]    600 child processes: fork, run, cap, time out, kill, reap
  *  [dns]     620 host names to addresses, without musl's gaps
  *  [tls]    1320 TLS 1.2 over a descriptor; trust anchors
  *  [http]   1600 proxy, HTTP/1.1, keep-alive, what may be retried
@@ -23,11 +23,11 @@
  *  [conf]   1440 settings, environment and flags, merged, with their origin
  *  [model]   540 aliases, windows, prices, effort: one table
  *  [def]    2020 agent definitions and where they come from
- *  [shell]   740 a command line taken apart
- *  [perm]   1740 may this call run: modes, rules, the words of a command
+ *  [shell]   840 a command line taken apart
+ *  [perm]   1960 may this call run: modes, rules, the words of a command
  *  [memo]    460 instruction files
  *  [msg]     420 the conversation as frozen bytes; marks; pairs
- *  [api]    1480 request out, stream in, retry, fall back, count
+ *  [api]    1560 request out, stream in, retry, fall back, count
  *  [sess]    240 transcripts
  *  [tool]    580 look-up, filter, input checks, result limits
  *  [fs]     1220 Read, Write, Edit
@@ -36,7 +36,7 @@
  *  [bash]    580 Bash
  *  [plan]     60 TodoWrite
  *  [out]     360 text and json results; progress on a terminal
- *  [child]   140 work in a forked process, framed answers
+ *  [child]   160 work in a forked process, framed answers
  *  [loop]    680 the blocking query loop
  *  [main]   1260 tools, options, sub-commands, exit statuses
  *  [lib]     340 the functions of subagent.h
@@ -13631,7 +13631,7 @@ perm_unwrap(const struct shell_command *c, size_t i)
 			return i;
 		}
 	}
-	return from;
+	return from < c->nwords ? from : c->nwords;	/* `timeout` alone */
 }
 
 /* Variables that change nothing but looks. */

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from conftest import module
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+BIN = os.path.abspath(os.environ.get("SUBAGENT_BIN") or
+                      os.path.join(HERE, "..", "..", "subagent"))
 COLUMNS = ("file", "loads", "name", "tools", "model", "warning")
 
 
@@ -76,7 +76,7 @@ class Table:
                         if a["path"]}
 
     def run(self, *args):
-        p = subprocess.run([module.BIN] + list(args), cwd=str(self.project),
+        p = subprocess.run([BIN] + list(args), cwd=str(self.project),
                            env={"HOME": str(self.home), "PATH": "/bin"},
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, timeout=60)
