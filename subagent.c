@@ -24332,6 +24332,7 @@ main_program(int argc, char **argv)
 {
 	struct main_app a;
 	struct err e = { 0 };
+	struct slice lines, line;
 	int status = EXIT_USAGE;
 
 	main_descriptors();
@@ -24347,8 +24348,10 @@ main_program(int argc, char **argv)
 	if (e.code == ERR_ABORT && sig_stop())
 		status = main_signal_status(sig_stop());
 out:
-	if (e.code && !(e.code == ERR_ABORT && sig_stop()))
-		log_error("%s", e.msg);
+	/* A message of several lines has a problem a line. */
+	lines = str_of(e.code == ERR_ABORT && sig_stop() ? "" : e.msg);
+	while (text_line(&lines, &line))
+		log_error("%.*s", (int)line.n, line.p);
 	main_close(&a);
 	return status;
 }

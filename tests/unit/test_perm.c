@@ -214,7 +214,8 @@ test_reads(void **state)
 	    "[[ -d sub ]] && ls sub", "for f in a b; do echo $f; done",
 	    "ls *.c sub/*.{c,h}", "NO_COLOR=1 ls", "timeout 5 ls",
 	    "ls 2>/dev/null", "ls >/dev/null 2>&1", "echo $((1 + 2))",
-	    "timeout", "timeout -s", "nice -n", "cat <<E\nx $y\nE", "test -e x || echo no", "cat < secret.txt",
+	    "timeout", "timeout -s", "nice -n", "cat <<E\nx $y\nE",
+	    "test -e x || echo no", "cat < secret.txt",
 	    NULL };
 	static const char *const asked[] = { "touch x", "ls > x", "ls /etc",
 	    "cat /etc/passwd", "cat ../x", "cat etc/passwd", "cat ~root/x",
@@ -235,12 +236,14 @@ test_reads(void **state)
 	    "cd /etc && cat passwd", "cd - && cat x", "cd sub && git status",
 	    "cd $x && ls", "pushd sub",
 	    /* programs of the project */
-	    "./ls", "sudo timeout", "./timeout 5 ls", "./nice ls", "sub/nohup ls",
+	    "./ls", "sudo timeout", "./timeout 5 ls", "./nice ls",
+	    "sub/nohup ls",
 	    "PATH=. ls", "GIT_DIR=x git status", "LANG=$(x) ls",
 	    "git -C sub status", "git -c a=b status", "git diff --output=x",
 	    "git diff --outp=x", "git diff --no-index a /etc/passwd",
 	    "git diff a ..", "git diff a sub/../..", "git log --o=x",
-	    "git branch x", "git branch -D x", "git tag x", "git remote add x y",
+	    "git branch x", "git branch -D x", "git tag x",
+	    "git remote add x y",
 	    "git commit -m x", "git diff --ext-diff", "docker -H x ps",
 	    "docker run x", "xargs cat", "ls | xargs cat",
 	    /* values that are evaluated */
