@@ -37,7 +37,7 @@
  *  [plan]     60 TodoWrite
  *  [out]     360 text and json results; progress on a terminal
  *  [child]   160 work in a forked process, framed answers
- *  [loop]    680 the blocking query loop
+ *  [loop]    720 the blocking query loop
  *  [main]   1260 tools, options, sub-commands, exit statuses
  *  [lib]     340 the functions of subagent.h
  */
@@ -22632,6 +22632,26 @@ loop_git(struct run *r, struct str *out)
 	proc_result_clear(&res);
 }
 
+/* Frames text as a reminder; a file's name or text cannot end it early. */
+static void
+loop_frame(struct slice text, struct str *out)
+{
+	static const char end[] = "</system-reminder";
+	const char *at;
+	size_t n;
+
+	str_adds(out, "<system-reminder>\n");
+	while ((at = memmem(text.p, text.n, end, strlen(end))) != NULL) {
+		n = (size_t)(at - text.p) + 1;
+		str_add(out, text.p, n);
+		str_addc(out, '\\');
+		text.p += n;
+		text.n -= n;
+	}
+	str_addl(out, text);
+	str_adds(out, "</system-reminder>");
+}
+
 /* What changes from run to run: it must not stand in the system prompt. */
 static void
 loop_environment(struct run *r, struct str *out)
@@ -22643,7 +22663,7 @@ loop_environment(struct run *r, struct str *out)
 
 	uname(&u);
 	core_iso(core_time(), date);
-	str_adds(out, "<system-reminder>\nEnvironment of this run:\n");
+	str_adds(out, "Environment of this run:\n");
 	str_addf(out, "- working folder: %s\n", r->start_dir);
 	for (i = 1; i < r->dirs.n; i++)
 		str_addf(out, "- further working folder: %s\n",
@@ -22657,7 +22677,6 @@ loop_environment(struct run *r, struct str *out)
 	    conf_flag(r->conf, "includeGitInstructions", true))
 		loop_git(r, out);
 	memo_load(r->conf, lean, out);
-	str_adds(out, "</system-reminder>");
 }
 
 /* The first user message: what changes, then the prompt as it is. */
@@ -22665,18 +22684,21 @@ static void
 loop_first(struct run *r, const char *prompt)
 {
 	struct notice n = { 0 };
-	struct str blocks, env;
+	struct str blocks, env, framed;
 
 	str_init(&blocks, 0);
 	str_init(&env, 0);
+	str_init(&framed, 0);
 	loop_environment(r, &env);
-	msg_put_text(&blocks, str_slice(&env));
+	loop_frame(str_slice(&env), &framed);
+	msg_put_text(&blocks, str_slice(&framed));
 	if (r->reminder)
 		msg_put_text(&blocks, str_of(r->reminder));
 	msg_put_text(&blocks, str_of(prompt));
 	n.blocks = str_slice(&blocks);
 	loop_append(r, &n);
 	str_clear(&env);
+	str_clear(&framed);
 	str_clear(&blocks);
 }
 

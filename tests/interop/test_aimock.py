@@ -43,14 +43,16 @@ class Mock:
                 break
         assert self.url, "aimock did not start"
 
-    def run(self, prompt, *options):
+    def start(self, prompt, *options):
         env = {"PATH": os.environ["PATH"], "HOME": self.home,
                "ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "test"}
-        r = subprocess.run(
-            [BIN, "-p", prompt, "--output-format", "json", "--max-turns",
-             "9", *options],
+        return subprocess.run(
+            [BIN, "-p", prompt, "--max-turns", "9", *options],
             cwd=self.project, env=env, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+
+    def run(self, prompt, *options):
+        r = self.start(prompt, "--output-format", "json", *options)
         return r.returncode, json.loads(r.stdout)
 
     def requests(self):
@@ -149,7 +151,7 @@ def test_denied_call_is_told(mock):
     assert not os.path.exists(m.path("no.txt"))
 
 
-def test_thinking_goes_back(mock):
+def test_thinking_before_a_call(mock):
     m = mock({"match": {"userMessage": "think", "turnIndex": 0},
               "response": {"reasoning": "Let me see.", "toolCalls": [
                   {"id": "call_0", "name": "Bash",
@@ -157,7 +159,7 @@ def test_thinking_goes_back(mock):
              says({"userMessage": "think", "turnIndex": 1}, "thought"))
     status, result = m.run("think", "--allowedTools", "Bash")
     assert status == 0, result
-    assert result["result"] == "thought"
+    assert result["result"] == "thought" and result["num_turns"] == 2
 
 
 @pytest.mark.parametrize("code,kind", [(429, "rate_limit_error"),
@@ -192,3 +194,38 @@ def test_cut_stream_is_sent_again(mock):
     status, result = m.run("cut")
     assert status == 0, result
     assert result["result"] == "whole"
+
+
+def test_usage_adds_up(mock):
+    first = calls({"userMessage": "sum", "turnIndex": 0},
+                  ("Bash", {"command": "true"}))
+    first["response"]["usage"] = {"input_tokens": 1000, "output_tokens": 20}
+    last = says({"userMessage": "sum", "turnIndex": 1}, "done")
+    last["response"]["usage"] = {"input_tokens": 1100, "output_tokens": 7}
+    status, result = mock(first, last).run("sum")
+    assert status == 0, result
+    assert result["usage"]["input_tokens"] == 2100
+    assert result["usage"]["output_tokens"] == 27
+    [(_, by_model)] = result["modelUsage"].items()
+    assert (by_model["inputTokens"], by_model["outputTokens"]) == (2100, 27)
+
+
+def test_slow_stream(mock):
+    """Pieces that arrive one by one; the first is noted long before the
+    end."""
+    m = mock(says({"userMessage": "slow"}, "one by one", latency=100,
+                  chunkSize=1))
+    status, result = m.run("slow")
+    assert status == 0, result
+    assert result["result"] == "one by one"
+    assert result["duration_ms"] >= 900
+    assert result["ttft_ms"] + 500 < result["duration_ms"]
+
+
+def test_text_output(mock):
+    """Without json, stdout has the answer and nothing else."""
+    m = mock(calls({"userMessage": "plain", "turnIndex": 0},
+                   ("Bash", {"command": "echo noise"})),
+             says({"userMessage": "plain", "turnIndex": 1}, "the answer"))
+    r = m.start("plain")
+    assert (r.stdout, r.stderr, r.returncode) == (b"the answer\n", b"", 0)
