@@ -3980,7 +3980,9 @@ file_read(const char *path, size_t max, struct str *out, struct err *e)
 		out->p[out->len] = 0;
 	}
 	/* What was promised and not a byte more: that is the end. */
-	if (n <= 0 || n != st.st_size)
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		r = err_sys(e, "read '%s'", path);
+	else if (n <= 0 || n != st.st_size)
 		r = file_read_fd(fd, path, max, out, e);
 	close(fd);
 	return r;

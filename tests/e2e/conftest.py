@@ -43,6 +43,11 @@ ASAN = os.environ.get("SUBAGENT_ASAN_BIN")
 MARK = "SUBAGENT_TEST_MARK"
 LIMIT = 30              # seconds that a run may take before it counts as hung
 
+# Whoever started the tests may have these ignored (nohup, a shell's `&`); a
+# run would keep that, and the tests of signals would hang.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Orphans of a run become children of this process, so none can hide.  Dead
 # ones are reaped at once, as an init does; who was started here is left to
 # its Popen.

@@ -1092,7 +1092,7 @@ test_faults(void **state)
 			break;
 	}
 	unsetenv("SA_FAULT");
-	assert_int_equal(n, 5);		/* two reads each, then none left */
+	assert_int_equal(n, 3);		/* one read each, then none left */
 }
 
 int
